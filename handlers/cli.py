@@ -1,0 +1,49 @@
+"""The command `posthorn`: each subcommand is imported when it is called for, so that a worker does not carry the API."""
+
+import importlib
+import sys
+from importlib.metadata import version
+
+import click
+
+from handlers.config import ConfigError
+from storage.database import DatabaseAway
+from storage.embedded import StartFailed
+from storage.objects import StoreUnavailable
+
+COMMANDS = {"account": "handlers.admin:account", "client": "handlers.admin:client", "key": "handlers.admin:key",
+            "migrate": "handlers.admin:migrate", "secrets": "handlers.admin:secrets", "serve": "handlers.serve:command",
+            "team": "handlers.admin:team", "up": "handlers.up:command", "worker": "handlers.work:command"}
+
+
+class Commands(click.Group):
+    """The subcommands of COMMANDS, by name."""
+
+    def list_commands(self, context):
+        """Called by click."""
+        return list(COMMANDS)
+
+    def get_command(self, context, name):
+        """Called by click."""
+        if name not in COMMANDS:
+            return None
+        module, _, attribute = COMMANDS[name].partition(":")
+        return getattr(importlib.import_module(module), attribute)
+
+
+@click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(version("posthorn"), prog_name="posthorn")
+def posthorn():
+    """Self-hosted social publishing: one REST call publishes to eleven networks."""
+
+
+def main():
+    """The console script: expected trouble is one sentence on stderr and exit status 1."""
+    try:
+        posthorn()
+    except (ConfigError, StartFailed) as error:
+        sys.exit(f"posthorn: {error}")
+    except DatabaseAway:
+        sys.exit("posthorn: the database does not answer: look at DATABASE_URL")
+    except StoreUnavailable as error:
+        sys.exit(f"posthorn: {error}: look at S3_ENDPOINT_URL and the other S3 settings")

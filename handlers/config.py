@@ -1,0 +1,131 @@
+"""Every setting, its name, type and default, read once from the environment: nothing else in the service reads it."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+LEFT = "running.env"    # in the data directory of `posthorn up`, readable by its owner alone
+
+PLATFORMS = ("instagram", "tiktok", "youtube", "linkedin", "twitter", "facebook", "pinterest", "bluesky", "threads", "mastodon", "gbp")
+
+
+class ConfigError(Exception):
+    """A setting is missing or cannot be read; the sentence names the variable, never its value."""
+
+
+@dataclass(frozen=True)
+class Config:
+    """The settings of one process. Rates are requests a minute and credential, waits are seconds."""
+
+    database_url: str = field(repr=False)
+    s3_endpoint_url: str
+    s3_access_key: str = field(repr=False)
+    s3_secret_key: str = field(repr=False)
+    s3_bucket: str
+    s3_region: str
+    s3_public_url: str | None
+    secret_keys: tuple[str, ...] = field(repr=False)
+    allow_private: frozenset[tuple[str, int]]
+    rate_limit: int
+    fetch_rate_limit: int
+    caption_rate_limit: int
+    failed_credentials_limit: int
+    caption_url: str | None
+    caption_key: str | None = field(repr=False)
+    caption_model: str | None
+    caption_timeout: int
+    api_processes: int
+    api_connections: int
+    worker_threads: int
+    metrics_host: str
+    metrics_port: int | None
+    validate_responses: bool
+    platforms: dict[str, dict[str, str]] = field(repr=False)
+
+    @classmethod
+    def from_env(cls, environ: Mapping[str, str]) -> "Config":
+        """Reads all settings. Raises ConfigError naming the first variable that is missing or wrong."""
+        env = _Env(environ)
+        return cls(
+            database_url=env.text("DATABASE_URL"),
+            s3_endpoint_url=env.url("S3_ENDPOINT_URL"),
+            s3_access_key=env.text("S3_ACCESS_KEY"),
+            s3_secret_key=env.text("S3_SECRET_KEY"),
+            s3_bucket=env.text("S3_BUCKET", "posthorn"),
+            s3_region=env.text("S3_REGION", "us-east-1"),
+            s3_public_url=env.url("S3_PUBLIC_URL", None),
+            secret_keys=env.names("POSTHORN_SECRET_KEYS"),
+            allow_private=env.hosts("POSTHORN_ALLOW_PRIVATE"),
+            rate_limit=env.number("POSTHORN_RATE_LIMIT", 600),
+            fetch_rate_limit=env.number("POSTHORN_FETCH_RATE_LIMIT", 30),
+            caption_rate_limit=env.number("POSTHORN_CAPTION_RATE_LIMIT", 30),
+            failed_credentials_limit=env.number("POSTHORN_FAILED_CREDENTIALS_LIMIT", 20),
+            caption_url=env.url("POSTHORN_CAPTION_URL", None),
+            caption_key=env.text("POSTHORN_CAPTION_KEY", None),
+            caption_model=env.text("POSTHORN_CAPTION_MODEL", None),
+            caption_timeout=env.number("POSTHORN_CAPTION_TIMEOUT", 30),
+            api_processes=env.number("POSTHORN_API_PROCESSES", 2),
+            api_connections=env.number("POSTHORN_API_CONNECTIONS", 20),
+            worker_threads=env.number("POSTHORN_WORKER_THREADS", 64),
+            metrics_host=env.text("POSTHORN_METRICS_HOST", "127.0.0.1"),
+            metrics_port=env.number("POSTHORN_METRICS_PORT", None),
+            validate_responses=env.text("POSTHORN_VALIDATE_RESPONSES", "") == "1",
+            platforms={name: env.section(f"POSTHORN_{name.upper()}_") for name in PLATFORMS},
+        )
+
+
+def environment(data_dir: Path | None = None) -> dict[str, str]:
+    """The environment; with `data_dir` also the settings that a running `posthorn up` left in `data_dir` where none are given.
+
+    So that `posthorn key create` beside a running `posthorn up` finds the same database and store.
+    """
+    given = dict(os.environ)
+    if data_dir is None or "DATABASE_URL" in given or not (data_dir / LEFT).is_file():
+        return given
+    return dict(line.split("=", 1) for line in (data_dir / LEFT).read_text().splitlines()) | given
+
+
+_REQUIRED = object()
+
+
+class _Env:
+    """The environment with types. Empty counts as absent, as in compose files."""
+
+    def __init__(self, environ):
+        self._environ = environ
+
+    def text(self, name, default=_REQUIRED):
+        value = self._environ.get(name, "").strip()
+        if value:
+            return value
+        if default is _REQUIRED:
+            raise ConfigError(f"{name} is not set, and no `posthorn up` was found to take it from (is --data-dir missing?)")
+        return default
+
+    def number(self, name, default):
+        value = self.text(name, default)
+        if value is default:
+            return default
+        if not value.isascii() or not value.isdigit() or not 1 <= int(value) <= 1_000_000:
+            raise ConfigError(f"{name} must be a whole number from 1 to 1000000")
+        return int(value)
+
+    def url(self, name, default=_REQUIRED):
+        value = self.text(name, default)
+        if value is not None and (urlsplit(value).scheme not in ("http", "https") or not urlsplit(value).hostname):
+            raise ConfigError(f"{name} must be an http or https address")
+        return value and value.rstrip("/")
+
+    def names(self, name):
+        return tuple(part.strip() for part in self.text(name).split(",") if part.strip())
+
+    def hosts(self, name):
+        pairs = [part.strip().rpartition(":") for part in self.text(name, "").split(",") if part.strip()]
+        if not all(host and port.isascii() and port.isdigit() for host, _, port in pairs):
+            raise ConfigError(f"{name} must be a comma-separated list of host:port")
+        return frozenset((host.strip("[]").lower(), int(port)) for host, _, port in pairs)
+
+    def section(self, prefix):
+        return {name[len(prefix):].lower(): value for name, value in self._environ.items() if name.startswith(prefix) and value}

@@ -1,0 +1,25 @@
+"""What is known of one request on its way to its handler; it travels in the ASGI scope."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from storage.buckets import Allowance
+from storage.keys import Caller
+
+KEY = "posthorn.exchange"
+
+
+@dataclass
+class Exchange:
+    """Filled in by each layer in turn: gate (id), security (caller, allowance), contract (values and body)."""
+
+    request_id: str
+    caller: Caller | None = None
+    allowance: Allowance | None = None
+    values: dict[str, Any] = field(default_factory=dict)    # path, query and header parameters by their document names
+    body: Any = None
+
+
+def exchange_of(scope) -> Exchange:
+    """The exchange of an ASGI scope."""
+    return scope[KEY]

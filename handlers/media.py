@@ -1,0 +1,113 @@
+"""Bringing files into the store, and finding them again by their URLs."""
+
+import secrets
+import tempfile
+from datetime import UTC, datetime, timedelta
+
+from handlers.errors import Detail, ExternalServiceError, ExternalTimeout, PayloadTooLarge, Unprocessable
+from handlers.responses import ok
+from storage.fetch import BadStatus, Broken, Refused, TooLarge, Unreachable
+from storage.media import TYPES, NotMedia, examine, is_video
+from storage.models import Media, wire_time
+
+MB = 1_048_576
+FETCH_LIMIT = 50 * MB
+UPLOAD_LIMIT = {"image": 50 * MB, "video": 2048 * MB}
+UPLOAD_TIME = {"image": timedelta(minutes=15), "video": timedelta(minutes=60)}
+NOT_REACHABLE = "the link cannot be fetched: it must be a public http or https address"
+
+
+def create_media_from_url(caller, services, body, keep):
+    """POST /v1/media/from-url: fetches through the guard, looks at the bytes, stores."""
+    with services.fetches.turn(), tempfile.NamedTemporaryFile(prefix="posthorn-") as spool:
+        download = _download(services.fetcher, body["url"], spool)
+        spool.flush()
+        facts = _examined(spool.name, "/url")
+        key = _new_key(caller, facts.mime_type)
+        spool.seek(0)
+        services.objects.put(key, spool, download.bytes, facts.mime_type)
+    media = _add(caller, key=key, state="ready", mime_type=facts.mime_type, bytes=download.bytes, width=facts.width,
+                 height=facts.height, duration=facts.duration)
+    return keep(ok(media.to_dict(services.objects.public_url(media.key)), status=201))
+
+
+def create_upload_url(caller, services, body, keep):
+    """POST /v1/media/upload-url: a claim on a key, and a URL that takes exactly the declared size and type."""
+    content_type, size = body["contentType"], body["fileSize"]
+    kind = "video" if is_video(content_type) else "image"
+    if size > UPLOAD_LIMIT[kind]:
+        raise PayloadTooLarge(f"a {kind} may have {UPLOAD_LIMIT[kind]} bytes; {size} were declared")
+    key, lasts = _new_key(caller, content_type), UPLOAD_TIME[kind]
+    expires_at = datetime.now(UTC) + lasts
+    url, headers = services.objects.presigned_put(key, size, content_type, int(lasts.total_seconds()))
+    media = _add(caller, key=key, state="pending", mime_type=content_type, bytes=size)
+    record = {**media.to_dict(services.objects.public_url(key)), "uploadUrl": url}
+    return keep(ok(record, status=201, meta={"requiredHeaders": headers, "expiresAt": wire_time(expires_at)}))
+
+
+def find(caller, services, urls):
+    """The caller's media behind `urls`, by URL. An unknown and a foreign URL are both absent from the answer.
+
+    A file that was uploaded but never looked at is looked at now; one that has not arrived stays `pending`.
+    """
+    # PostgreSQL takes no NUL, which a URL may hold as %00; no key of ours does.
+    keys = {key: url for url in urls if (key := services.objects.key_of(url)) is not None and "\0" not in key}
+    rows = Media.of(caller).where(Media.key.in_(list(keys)))
+    return {keys[media.key]: _settled(services, media) for media in list(rows)}
+
+
+def _settled(services, media):
+    """`media` as a fact: ready with its measures, or refused for good; as it is while nothing has arrived."""
+    if media.state != "pending":
+        return media
+    with services.looks.turn():
+        found = services.objects.stat(media.key)
+        facts, refusal = (None, None) if found is None else _looked_at(services.objects, media, found)
+    if found is None:
+        return media
+    return media.settle("ready" if refusal is None else "refused", facts=facts, refusal=refusal)
+
+
+def _looked_at(objects, media, found):
+    """The facts of an upload, or why it is refused. Nobody can replace it meanwhile: the store was told to take it once."""
+    if found.bytes != media.bytes:
+        return None, f"the upload has {found.bytes} bytes; {media.bytes} were declared"
+    with tempfile.NamedTemporaryFile(prefix="posthorn-") as spool:
+        objects.fetch_to(media.key, spool)
+        spool.flush()
+        try:
+            facts = examine(spool.name)
+        except NotMedia as error:
+            return None, str(error)
+    if facts.mime_type != media.mime_type:
+        return None, f"the upload is {facts.mime_type}; {media.mime_type} was declared"
+    return facts, None
+
+
+def _download(fetcher, url, spool):
+    try:
+        return fetcher.download(url, spool, max_bytes=FETCH_LIMIT)
+    except (Refused, Unreachable):
+        raise Unprocessable.of([Detail("/url", "url", NOT_REACHABLE)]) from None
+    except TooLarge:
+        raise PayloadTooLarge(f"the file is over {FETCH_LIMIT} bytes; larger ones go through POST /v1/media/upload-url") from None
+    except BadStatus as error:
+        raise ExternalServiceError(f"the server of the link answered {error.status}") from None
+    except Broken:
+        raise ExternalTimeout("the server of the link did not answer whole and in time") from None
+
+
+def _examined(path, pointer):
+    try:
+        return examine(path)
+    except NotMedia as error:
+        raise Unprocessable.of([Detail(pointer, "media_type", str(error))]) from None
+
+
+def _add(caller, **values):
+    return Media.add(team_id=caller.team_id, mode=caller.mode, user_id=caller.user_id, **values)
+
+
+def _new_key(caller, mime_type):
+    """A key that nobody can guess, under the team's and the mode's own prefix; the extension comes from our table."""
+    return f"{caller.team_id}/{caller.mode}/{secrets.token_urlsafe(24)}.{TYPES[mime_type]}"

@@ -1,0 +1,52 @@
+"""What answers beside the operations of the document: the document itself, and readiness for whoever runs the service."""
+
+import hashlib
+
+import orjson
+from anyio import to_thread
+from starlette.responses import Response
+
+from storage.database import DatabaseAway, database
+from storage.queue import health
+
+PATHS = {"/v1/openapi.yaml", "/v1/openapi.json", "/ready"}
+WAITING = 60.0      # seconds that a due target may wait with nobody taking it
+SILENCE = 5.0       # seconds without a sign of life of any worker; they give one every second
+
+
+def views(contract, services):
+    """The view of each of PATHS, by path."""
+    yaml_text = contract.path.read_bytes()
+    return {"/v1/openapi.yaml": _document(yaml_text, "application/yaml"),
+            "/v1/openapi.json": _document(orjson.dumps(contract.document), "application/json"),
+            "/ready": _readiness(services)}
+
+
+def _document(content, media_type):
+    etag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
+    headers = {"ETag": etag, "Cache-Control": "public, max-age=300"}
+
+    async def view(request):
+        if etag in request.headers.get("if-none-match", ""):
+            return Response(status_code=304, headers=headers)
+        return Response(content, media_type=media_type, headers=headers)
+
+    return view
+
+
+def _readiness(services):
+    def check():
+        try:
+            with database.connection_context():
+                queue = health()
+        except DatabaseAway:
+            return {"database": False}
+        publisher = queue.oldest_due < WAITING and queue.worker_seen < SILENCE
+        return {"database": True, "store": services.objects.ready(), "publisher": publisher}
+
+    async def view(request):
+        checks = await to_thread.run_sync(check)
+        return Response(orjson.dumps({"ready": all(checks.values()), "checks": checks}), 200 if all(checks.values()) else 503,
+                        media_type="application/json")
+
+    return view

@@ -1,0 +1,43 @@
+"""What each network takes, from the same numbers that posts are checked against."""
+
+import hashlib
+from dataclasses import asdict
+from functools import cache
+
+import orjson
+
+from handlers.responses import Answer, ok
+
+
+def list_platforms(services, if_none_match):
+    """GET /v1/platforms, with an ETag."""
+    answer, etag = _answer(services.platforms)
+    if if_none_match is not None and (if_none_match.strip() == "*" or etag in if_none_match):
+        return Answer(304, b"", {"ETag": etag})
+    return answer
+
+
+@cache
+def _answer(registry):
+    data = {"platforms": [_capability(registry[name]) for name in registry.names]}
+    etag = f'"{hashlib.sha256(orjson.dumps(data)).hexdigest()[:32]}"'
+    return ok(data, headers={"ETag": etag}), etag
+
+
+def _capability(platform):
+    limits = platform.limits
+    kinds = {"image": limits.image, "video": limits.video}
+    return {"platform": platform.name, "captionLimit": limits.caption, "maxMediaItems": limits.media_items,
+            "mediaTypes": [kind for limit in kinds.values() if limit for kind in limit.types],
+            "titleLimit": limits.title, "descriptionLimit": limits.description, "postTypes": list(platform.post_types),
+            "media": {kind: _bounds(limit) for kind, limit in kinds.items() if limit},
+            "source": limits.source, "reviewedAt": limits.reviewed_at}
+
+
+def _bounds(limits):
+    return {_camel(name): value for name, value in asdict(limits).items() if value is not None}
+
+
+def _camel(name):
+    first, *rest = name.split("_")
+    return first + "".join(part.capitalize() for part in rest)

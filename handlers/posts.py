@@ -1,0 +1,133 @@
+"""Publishing, and what became of it."""
+
+import base64
+import binascii
+import re
+
+from handlers.clients import acting_for
+from handlers.contract import parse_time
+from handlers.drafts import draft
+from handlers.errors import Detail, InvalidState, NotFound, Unprocessable
+from handlers.responses import ok
+from storage import posts
+from storage.database import database
+from storage.posts import Post
+
+CHANGES = 5     # times that a change is tried while others change the same post
+CURSOR = re.compile(r"([0-9T:.+-]{25,35}) (post_[0-9A-Za-z]{1,64})")
+
+
+def publish_post(caller, body, services, keep):
+    """POST /v1/posts: writes the post; workers publish it when it is due."""
+    new = _sound(draft(caller, body, services))
+    with database.atomic():
+        operation = posts.create(caller, client_id=new.client_id, caption=new.caption, schedule_at=new.schedule_at, targets=new.targets)
+        return keep(ok(operation, status=202, headers={"Location": f"/v1/posts/{operation['id']}"}))
+
+
+def validate_post(caller, body, services):
+    """POST /v1/posts/validate: what publish_post would refuse."""
+    try:
+        new = draft(caller, body, services)
+        problems = [*new.problems, *new.obstacles]
+    except InvalidState as error:       # a client that cannot be acted for: its accounts and files say nothing
+        problems = [Detail("/clientId", "client_status", error.message)]
+    return ok({"valid": not problems, "problems": [problem.to_dict() for problem in problems]})
+
+
+def get_post(caller, id_):
+    """GET /v1/posts/{id}"""
+    return ok(_post(caller, id_).to_dict())
+
+
+def list_posts(caller, client_id, status, from_, to, limit, cursor):
+    """GET /v1/posts: newest first, in pages."""
+    client_id = acting_for(caller, client_id)
+    since, until = (value and parse_time(value, name) for name, value in (("from", from_), ("to", to)))
+    if since and until and since > until:
+        raise Unprocessable.of([Detail("from", "order", "from is after to")])
+    page, more = posts.page(caller, client_id=client_id, status=status, since=since, until=until, limit=limit or 50,
+                            after=_position(cursor))
+    meta = {"nextCursor": _cursor(page[-1])} if more else {}
+    return ok({"posts": posts.operations(page)}, meta=meta)
+
+
+def update_post(caller, id_, body, services):
+    """PATCH /v1/posts/{id}: while every target is still scheduled."""
+    for _ in range(CHANGES):
+        post = _post(caller, id_)
+        new = _sound(draft(caller, {**_request(post, services), **body}, services))
+        try:
+            with database.atomic():
+                posts.change(post, caption=new.caption, schedule_at=new.schedule_at if "scheduleAt" in body else None,
+                             targets=new.targets if "media" in body else None)
+            return ok(_post(caller, id_).to_dict())
+        except posts.NotScheduled:
+            raise InvalidState("the post has targets that are no longer scheduled") from None
+        except posts.ChangedMeanwhile:
+            continue    # what was checked is not what would be changed: read and check again
+    raise InvalidState("the post is being changed by others at this moment", headers={"Retry-After": "1"})
+
+
+def cancel_post(caller, id_):
+    """DELETE /v1/posts/{id}: what has not started."""
+    post = _post(caller, id_)
+    if not posts.cancel(post):
+        raise InvalidState("the post has nothing left to cancel")
+    return ok(post.to_dict())
+
+
+def retry_post(caller, id_, body, keep):
+    """POST /v1/posts/{id}/retry: failed targets, and unconfirmed ones only when asked."""
+    post = _post(caller, id_)
+    acting_for(caller, post.client_id)
+    with database.atomic():
+        if not posts.retry(post, include_unconfirmed=(body or {}).get("includeUnconfirmed", False)):
+            raise InvalidState("the post has no target to retry")
+        return keep(ok(post.to_dict(), status=202))
+
+
+def _post(caller, id_):
+    post = Post.of(caller).where(Post.id == id_).get_or_none()
+    if post is None:
+        raise NotFound("there is no such post")
+    return post
+
+
+def _sound(new):
+    """The draft, if nothing is in its way."""
+    if new.problems:
+        raise Unprocessable.of(new.problems)
+    if new.obstacles:
+        raise InvalidState(new.obstacles[0].message, details=new.obstacles)
+    return new
+
+
+def _request(post, services):
+    """The publish request that would make `post` as it is, for checking it again with changes."""
+    targets = []
+    for target in post.targets():
+        own = {"account": target.account_username, "caption": target.caption if target.own_caption else None,
+               "media": [services.objects.public_url(file.key) for file in target.files()] if target.own_media else None}
+        options = {**target.options, **{name: value for name, value in own.items() if value is not None}}
+        targets.append({"platform": target.platform, "options": options, **({"postType": target.asked_type} if target.asked_type else {})})
+    shared = next((target.files() for target in post.targets() if not target.own_media), [])
+    request = {"targets": targets, "caption": post.caption, "media": [services.objects.public_url(file.key) for file in shared]}
+    return request if post.client_id is None else {**request, "clientId": post.client_id}
+
+
+def _cursor(post):
+    return base64.urlsafe_b64encode(f"{post.created_at.isoformat()} {post.id}".encode()).decode()
+
+
+def _position(cursor):
+    """The (created_at, id) that a cursor stands for. Raises Unprocessable for one that is not ours."""
+    if cursor is None:
+        return None
+    try:
+        ours = CURSOR.fullmatch(base64.urlsafe_b64decode(cursor.encode()).decode())
+        if ours:
+            return parse_time(ours[1], "cursor"), ours[2]
+    except (binascii.Error, UnicodeDecodeError, Unprocessable):
+        pass
+    raise Unprocessable.of([Detail("cursor", "cursor", "this is no cursor of ours")])

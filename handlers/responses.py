@@ -1,0 +1,32 @@
+"""The two envelopes, built here and nowhere else."""
+
+from dataclasses import dataclass, field
+
+import orjson
+
+MESSAGE_LENGTH = 2000   # characters; the document's bound on a sentence
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An answer as it goes out, and as an Idempotency-Key keeps it."""
+
+    status: int
+    body: bytes
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+def ok(data, *, status=200, meta=None, headers=None) -> Answer:
+    """The success envelope around `data`."""
+    envelope = {"success": True, "data": data}
+    if meta is not None:
+        envelope["meta"] = meta
+    return Answer(status, orjson.dumps(envelope), headers or {})
+
+
+def failure(error, request_id: str) -> Answer:
+    """The failure envelope of an ApiError."""
+    body = {"code": error.code, "message": error.message[:MESSAGE_LENGTH]}
+    if error.details:
+        body["details"] = [detail.to_dict() for detail in error.details]
+    return Answer(error.status, orjson.dumps({"success": False, "error": body, "meta": {"requestId": request_id}}), error.headers)

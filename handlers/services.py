@@ -1,0 +1,67 @@
+"""What the handlers work with, built once per process from the settings."""
+
+import threading
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from handlers.config import Config, ConfigError
+from handlers.errors import RateLimited
+from handlers.stores import open_database, open_store
+from platforms.captions import CaptionModel
+from platforms.registry import Registry
+from storage.database import without_connection
+from storage.fetch import Fetcher
+from storage.objects import Objects
+from storage.secrets import Vault
+
+# What one process does at once of each kind: somebody else's slow server must not take the threads of other requests.
+FETCHES, LOOKS, CAPTIONS = 4, 2, 8
+
+
+class Turns:
+    """At most `number` of something at once, without a database connection meanwhile; the excess is refused with `words`."""
+
+    def __init__(self, number, words):
+        self._free, self._words = threading.BoundedSemaphore(number), words
+
+    @contextmanager
+    def turn(self):
+        """One turn. Raises RateLimited when none is free."""
+        if not self._free.acquire(blocking=False):
+            raise RateLimited(self._words, headers={"Retry-After": "5"})
+        try:
+            with without_connection():
+                yield
+        finally:
+            self._free.release()
+
+
+@dataclass(frozen=True)
+class Services:
+    """Collaborators, handed to every handler that asks for them."""
+
+    config: Config
+    objects: Objects
+    fetcher: Fetcher
+    platforms: Registry
+    vault: Vault
+    captions: CaptionModel
+    fetches: Turns = field(default_factory=lambda: Turns(FETCHES, "too many links are being fetched at this moment"))
+    looks: Turns = field(default_factory=lambda: Turns(LOOKS, "too many uploads are being looked at at this moment"))
+    asks: Turns = field(default_factory=lambda: Turns(CAPTIONS, "too many captions are being written at this moment"))
+
+
+def build(config: Config, *, connections: int) -> Services:
+    """Opens the database pool (of `connections`) and builds the rest; nothing is contacted yet.
+
+    Raises ConfigError naming the setting that cannot be used.
+    """
+    open_database(config, connections=connections)
+    try:
+        vault = Vault(config.secret_keys)
+    except ValueError:
+        raise ConfigError("POSTHORN_SECRET_KEYS must hold Fernet keys; `posthorn secrets new` makes one") from None
+    fetcher = Fetcher(allow_private=config.allow_private)
+    captions = CaptionModel(config.caption_url, config.caption_key, config.caption_model, timeout=config.caption_timeout)
+    registry = Registry(fetcher, config.platforms, allow_plain=config.allow_private)
+    return Services(config, open_store(config), fetcher, registry, vault, captions)

@@ -1,0 +1,1 @@
+"""The networks: their limits as data, their connectors, and the publisher that drives them."""

@@ -1,0 +1,357 @@
+"""Bluesky, on any server of the AT Protocol: https://docs.bsky.app/docs/advanced-guides/posts"""
+
+import base64
+import json
+import math
+import re
+import secrets
+import time
+from datetime import UTC, datetime
+
+from platforms import richtext
+from platforms.base import (GIF, JPEG, MP4, PNG, QUICKTIME, WEBM, WEBP, Absent, Account, Connected, ImageLimits, Limits,
+                            Platform, PostType, Problem, Profile, Published, VideoLimits, Waiting)
+from platforms.errors import Disconnected, Rejected, Unavailable
+from platforms.text import graphemes, utf8_bytes
+
+POST, THREADGATE, POSTGATE = "app.bsky.feed.post", "app.bsky.feed.threadgate", "app.bsky.feed.postgate"
+MAX_BYTES = 3000            # of a text, beside the graphemes; lexicon app.bsky.feed.post
+GRID, GALLERY = 4, 10       # images of app.bsky.embed.images; of app.bsky.embed.gallery, which takes 20, as its lexicon wants
+REFRESH_EARLY = 300         # seconds before the end of a token: longer than any call that is made with it
+UPLOAD_GRANT = 1800         # seconds for the video service to take the file and put it in the account's repository
+VIDEO_NAMES = {MP4: "mp4", QUICKTIME: "mov", WEBM: "webm"}
+VIDEO_REFUSALS = ("validation_failure", "encoding_failure", "pds_upload_unsupported_blob_size", "unconfirmed_email")
+REPLY_RULES = {"mentioned": "mentionRule", "followers": "followerRule", "following": "followingRule"}
+
+DID = re.compile(r"did:[a-z]+:[A-Za-z0-9._:%-]{1,500}")
+POST_ADDRESS = re.compile(r"(?:at://([^/\s]+)/app\.bsky\.feed\.post|https://[^/\s]+/profile/([^/\s]+)/post)"
+                          r"/([A-Za-z0-9._:~-]+)/?")
+BASE32 = "234567abcdefghijklmnopqrstuvwxyz"
+
+
+class Bluesky(Platform):
+    """A Bluesky account, connected with an app password."""
+
+    name = "bluesky"
+    title = "Bluesky"
+    limits = Limits(
+        caption=300, media_items=GALLERY,
+        image=ImageLimits(types=(JPEG, PNG, WEBP, GIF), max_bytes=2_000_000),               # GIFs stand still
+        video=VideoLimits(types=(MP4, QUICKTIME, WEBM), max_bytes=300_000_000, max_duration=600),
+        source="https://github.com/bluesky-social/atproto/tree/main/lexicons/app/bsky", reviewed_at="2026-11-21")
+    post_types = {
+        "text": PostType(caption_required=True),
+        "image": PostType(images=(1, GALLERY), options=("altTexts",)),
+        "video": PostType(videos=(1, 1), options=("altTexts",)),
+        "link": PostType(required=("link",)),
+    }
+    options = ("languages", "labels", "quoteUri", "replyControl", "disableQuotes")
+    counts = "graphemes"
+    live = True
+    find_retries = True
+    connect_fields = ("identifier", "appPassword", "host")
+    settings = {"api_url": "https://bsky.social", "public_url": "https://bsky.app", "video_url": "https://video.bsky.app"}
+    verdicts = {"ExpiredToken": Disconnected, "InvalidToken": Disconnected, "AccountNotFound": Disconnected}
+
+    def measure(self, caption):
+        """Grapheme clusters."""
+        return graphemes(caption)
+
+    def extra_problems(self, post_type, content):
+        """The second limit of texts, and options that do not fit the media or each other."""
+        options = content.options
+        if (size := utf8_bytes(content.caption)) > MAX_BYTES:
+            yield Problem("caption", "caption_bytes", f"the caption has {size} bytes in UTF-8; Bluesky allows {MAX_BYTES}")
+        if len(content.media) > GRID:
+            for position, item in enumerate(content.media):
+                if not (item.width and item.height):
+                    yield Problem(f"media/{position}", "media_unmeasured",
+                                  f"Bluesky needs to know the width and height of each of more than {GRID} images")
+        if (count := len(options.get("altTexts", ()))) > len(content.media):
+            yield Problem("options/altTexts", "alt_texts",
+                          f"there are {count} alternative texts for {len(content.media)} media")
+        if "quoteUri" in options and not POST_ADDRESS.fullmatch(options["quoteUri"]):
+            yield Problem("options/quoteUri", "quote", "this is not the address of a post on Bluesky")
+        if "nobody" in (rules := options.get("replyControl", ())) and len(rules) > 1:
+            yield Problem("options/replyControl", "reply_control", "nobody excludes the others")
+
+    def connect(self, fields):
+        """With an `identifier` (handle, DID, e-mail), an `appPassword`, and the `host` to log in at if not Bluesky's own."""
+        service = self.http.origin(fields.get("host") or self.settings["api_url"])
+        identifier = fields["identifier"].strip().removeprefix("@")     # which the server does not know
+        try:
+            credentials = self._log_in(service, identifier, fields["appPassword"].strip())
+            account = Account(credentials["did"], credentials["handle"], credentials=credentials)
+            return Connected(self.profile(account), "", credentials)    # no host: a DID names the account wherever it lives
+        except Disconnected as refusal:
+            raise Rejected("Bluesky does not accept this name with this app password", rule="credentials",
+                           **_words(refusal)) from None
+
+    def profile(self, account):
+        """Who the account is; the bare handle where the server has no view of profiles."""
+        handle = account.credentials["handle"]
+        try:
+            answer = self._call(account, "GET", "app.bsky.actor.getProfile", query={"actor": account.platform_id})
+        except (Unavailable, Rejected):
+            return Profile(account.platform_id, handle, handle)
+        handle = answer.field("handle", default=handle)
+        return Profile(account.platform_id, handle, answer.field("displayName", default="") or handle,
+                       answer.link("avatar", default=None))
+
+    def prepare(self, account, content, receipt):
+        """Uploads the media and finishes the record, under a key and with a time of its own.
+
+        Every try sends these same bytes to this same key: so the server itself says whether the post is there.
+        """
+        if "record" in receipt:
+            return
+        if "rkey" not in receipt:
+            receipt = {"rkey": _tid(), "createdAt": _now(), "blobs": []}
+            yield receipt
+        for item in content.media[len(receipt["blobs"]):]:
+            if item.is_video:
+                receipt = yield from self._process(account, item, receipt)
+            else:
+                receipt = {**receipt, "blobs": [*receipt["blobs"], self._upload(account, item)]}
+            yield receipt
+        yield {**receipt, "record": self._record(account, content, receipt)}
+
+    def publish(self, account, content, receipt):
+        """Writes the record where nothing is yet, together with its gates."""
+        try:
+            if gates := _gates(account, content, receipt):
+                # One commit, since a gate that came later would let the first replies through, and one that came earlier
+                # is not applied by the app view, which marks the post that it finds. A key that is taken makes this fail
+                # with status 500 and without a change: unconfirmed, and `find` then knows.
+                writes = [{"$type": "com.atproto.repo.applyWrites#create", "collection": record["$type"],
+                           "rkey": receipt["rkey"], "value": record} for record in (receipt["record"], *gates)]
+                answer = self._call(account, "POST", "com.atproto.repo.applyWrites", commits=True,
+                                    json={"repo": account.platform_id, "writes": writes})
+                answer.field("results", 0, "uri")
+            else:
+                answer = self._call(account, "POST", "com.atproto.repo.putRecord", commits=True,
+                                    json={"repo": account.platform_id, "collection": POST, "rkey": receipt["rkey"],
+                                          "record": receipt["record"], "swapRecord": None})
+                answer.field("uri")
+        except Rejected as refusal:
+            if refusal.platform_code == "BlobNotFound":     # after some hours, since nothing refers to them yet
+                raise Unavailable("Bluesky has lost the uploaded media", receipt=_anew(receipt), **_words(refusal)) from None
+            if refusal.platform_code != "InvalidSwap":      # which says that the key is taken: by our own earlier try
+                raise
+        return self._published(account, receipt)
+
+    def find(self, account, content, receipt):
+        """Asks for the record under its key; needs no credentials."""
+        if "record" not in receipt:
+            return Absent()
+        query = {"repo": account.platform_id, "collection": POST, "rkey": receipt["rkey"]}
+        try:
+            answer = self.send("GET", f"{account.credentials['pds']}/xrpc/com.atproto.repo.getRecord", query=query)
+        except Rejected as refusal:
+            # Older servers have no name for it.
+            missing = "RecordNotFound" == refusal.platform_code or "not locate record" in (refusal.platform_message or "")
+            return Absent() if missing else None
+        return self._published(account, receipt) if answer.field("cid", default=None) else None
+
+    def refresh(self, account, force=False):
+        """A new pair of tokens; once the old pair has ended, by logging in again, which the network allows 300 times a day."""
+        credentials = account.credentials
+        if not force and _seconds_left(credentials["accessJwt"]) > REFRESH_EARLY:
+            return None
+        try:
+            answer = self._call(account, "POST", "com.atproto.server.refreshSession", token=credentials["refreshJwt"])
+        except Disconnected as refusal:
+            if refusal.platform_code not in ("ExpiredToken", "InvalidToken"):
+                raise
+            return self._log_in(credentials["service"], account.platform_id, credentials["appPassword"])
+        return {**credentials, **self._session(answer, credentials["pds"])}
+
+    def words(self, answer):
+        """https://atproto.com/specs/xrpc#error-responses, and the status of a job that was not taken on."""
+        code = answer.field("error", default=None) or answer.field("jobStatus", "error", default=None)
+        return code, answer.field("message", default=None)
+
+    def _call(self, account, method, name, token=None, **request):
+        credentials = account.credentials
+        return self.send(method, f"{credentials['pds']}/xrpc/{name}", token=token or credentials["accessJwt"], **request)
+
+    def _log_in(self, service, identifier, password):
+        answer = self.send("POST", f"{service}/xrpc/com.atproto.server.createSession", secrets=(password,),
+                           json={"identifier": identifier, "password": password})
+        return {"service": service, "appPassword": password, **self._session(answer, service)}
+
+    def _session(self, answer, pds):
+        """The session in an answer; `pds` is the server to go on with when the answer does not name the account's own."""
+        for service in answer.field("didDoc", "service", kind=list, default=[]):
+            if isinstance(service, dict) and str(service.get("id")).endswith("#atproto_pds"):
+                pds = self.http.origin(str(service.get("serviceEndpoint")))
+        did = answer.field("did")
+        if not DID.fullmatch(did):
+            raise answer.manner.fault()
+        return {"did": did, "handle": answer.field("handle"), "pds": pds,
+                "accessJwt": answer.field("accessJwt"), "refreshJwt": answer.field("refreshJwt")}
+
+    def _upload(self, account, item):
+        with item.open() as file:
+            answer = self._call(account, "POST", "com.atproto.repo.uploadBlob", headers={"Content-Type": item.mime_type},
+                                body=file, size=item.bytes)
+        if blob := _blob(answer, "blob"):
+            return blob
+        raise answer.manner.fault()
+
+    def _process(self, account, item, receipt):
+        """Has the video service transcode the file and put it in the account's repository. Returns the receipt with the blob.
+
+        A plain upload would do too, but its video is processed only after the post is public, and may then turn out broken.
+        """
+        if "job" not in receipt:
+            receipt = self._job(self._send_video(account, item, receipt), receipt)
+            yield receipt
+        while True:
+            address = f"{self.settings['video_url']}/xrpc/app.bsky.video.getJobStatus"
+            try:
+                receipt = self._job(self.send("GET", address, query={"jobId": receipt["job"]}), receipt)
+            except Rejected as refusal:
+                if refusal.rule == "video":
+                    raise
+                raise Unavailable("Bluesky has lost the uploaded video", receipt=_anew(receipt), **_words(refusal)) from None
+            if receipt["blobs"]:
+                return receipt
+            yield Waiting(receipt)
+
+    def _send_video(self, account, item, receipt):
+        server = account.credentials["pds"].partition("://")[2].replace(":", "%3A")     # the port, as did:web has it
+        grant = self._call(account, "GET", "com.atproto.server.getServiceAuth", query={
+            "aud": f"did:web:{server}", "lxm": "com.atproto.repo.uploadBlob", "exp": int(time.time()) + UPLOAD_GRANT})
+        query = {"did": account.platform_id, "name": f"{receipt['rkey']}.{VIDEO_NAMES[item.mime_type]}"}
+        try:
+            with item.open() as file:       # 409: these bytes were processed before
+                return self.send("POST", f"{self.settings['video_url']}/xrpc/app.bsky.video.uploadVideo", accept=(409,),
+                                 query=query, token=grant.field("token"), headers={"Content-Type": item.mime_type},
+                                 body=file, size=item.bytes)
+        except Disconnected as refusal:     # which says nothing of the account's own credentials
+            raise Rejected("Bluesky's video service does not serve this account", **_words(refusal)) from None
+
+    def _job(self, answer, receipt):
+        """The receipt with what the status of a video job brings: the blob, whatever else it says, or the job's id."""
+        path = ("jobStatus",) if answer.field("jobStatus", kind=dict, default=None) else ()     # both shapes are in use
+        if blob := _blob(answer, *path, "blob"):
+            return {**receipt, "blobs": [blob]}
+        if answer.field(*path, "state", default=None) == "JOB_STATE_FAILED":
+            codes = [answer.field(*path, name, default=None) for name in ("failureCode", "error")]
+            message = answer.field(*path, "message", default=codes[1])
+            words = {"platform_code": codes[0] or codes[1], "platform_message": message}
+            if any(code in VIDEO_REFUSALS for code in codes):
+                raise Rejected("Bluesky could not process the video", rule="video", **words)
+            raise Unavailable("Bluesky could not process the video", receipt=_anew(receipt), **words)
+        return {**receipt, "job": answer.field(*path, "jobId")}
+
+    def _record(self, account, content, receipt):
+        options = content.options
+        record = {"$type": POST, "text": content.caption, "createdAt": receipt["createdAt"],
+                  "facets": richtext.facets(content.caption, lambda handle: self._did(account, handle)),
+                  "langs": options.get("languages"), "embed": self._embed(account, content, receipt["blobs"])}
+        if labels := options.get("labels"):
+            record["labels"] = {"$type": "com.atproto.label.defs#selfLabels", "values": [{"val": label} for label in labels]}
+        return {name: value for name, value in record.items() if value or name == "text"}
+
+    def _embed(self, account, content, blobs):
+        media = _media_embed(content, blobs)
+        if "quoteUri" not in content.options:
+            return media
+        quote = {"$type": "app.bsky.embed.record", "record": self._quoted(account, content.options["quoteUri"])}
+        return {"$type": "app.bsky.embed.recordWithMedia", "record": quote, "media": media} if media else quote
+
+    def _quoted(self, account, address):
+        at, web, rkey = POST_ADDRESS.fullmatch(address).groups()
+        author = at or web
+        did = author if author.startswith("did:") else self._did(account, author)
+        query = {"repo": did or author, "collection": POST, "rkey": rkey}
+        try:
+            answer = self._call(account, "GET", "com.atproto.repo.getRecord", query=query)
+        except Rejected as refusal:
+            raise Rejected("the quoted post was not found on Bluesky", rule="quote", **_words(refusal)) from None
+        return {"uri": f"at://{did}/{POST}/{rkey}", "cid": answer.field("cid")}
+
+    def _did(self, account, handle):
+        """The DID of `handle`, None if it names nobody."""
+        try:
+            did = self._call(account, "GET", "com.atproto.identity.resolveHandle", query={"handle": handle}).field("did")
+        except Rejected:
+            return None
+        return did if DID.fullmatch(did) else None
+
+    def _published(self, account, receipt):
+        return Published(f"at://{account.platform_id}/{POST}/{receipt['rkey']}",
+                         f"{self.settings['public_url']}/profile/{account.platform_id}/post/{receipt['rkey']}")
+
+
+def _media_embed(content, blobs):
+    texts = [*content.options.get("altTexts", ()), *[""] * len(blobs)]
+    shown = [{"alt": alt, **_aspect_ratio(item)} for item, alt in zip(content.media, texts, strict=False)]
+    if content.media and content.media[0].is_video:
+        return {"$type": "app.bsky.embed.video", "video": blobs[0], **shown[0]}
+    images = [{"image": blob, **item} for blob, item in zip(blobs, shown, strict=True)]
+    if len(images) > GRID:
+        items = [{"$type": "app.bsky.embed.gallery#image", **image} for image in images]
+        return {"$type": "app.bsky.embed.gallery", "items": items}
+    if images:
+        return {"$type": "app.bsky.embed.images", "images": images}
+    if link := content.options.get("link"):
+        card = {"uri": link["url"], "title": link.get("title", ""), "description": link.get("description", "")}
+        return {"$type": "app.bsky.embed.external", "external": card}
+    return None
+
+
+def _aspect_ratio(item):
+    return {"aspectRatio": {"width": item.width, "height": item.height}} if item.width and item.height else {}
+
+
+def _gates(account, content, receipt):
+    """The records that say who may reply to the post and quote it; each has the key of its post."""
+    about = {"post": f"at://{account.platform_id}/{POST}/{receipt['rkey']}", "createdAt": receipt["createdAt"]}
+    gates = []
+    if rules := content.options.get("replyControl"):
+        allow = [{"$type": f"{THREADGATE}#{REPLY_RULES[rule]}"} for rule in rules if rule != "nobody"]
+        gates.append({"$type": THREADGATE, "allow": allow, **about})
+    if content.options.get("disableQuotes"):
+        gates.append({"$type": POSTGATE, "embeddingRules": [{"$type": f"{POSTGATE}#disableRule"}], **about})
+    return gates
+
+
+def _blob(answer, *path):
+    """The reference to uploaded bytes at `path`, built anew from the parts that it consists of; None if one is missing."""
+    link = answer.field(*path, "ref", "$link", default=None)
+    mime_type = answer.field(*path, "mimeType", default=None)
+    size = answer.field(*path, "size", kind=int, default=None)
+    if not (link and mime_type and size):
+        return None
+    return {"$type": "blob", "ref": {"$link": link}, "mimeType": mime_type, "size": size}
+
+
+def _anew(receipt):
+    """What still holds when the media have to be uploaded again: where and when the post is."""
+    return {"rkey": receipt["rkey"], "createdAt": receipt["createdAt"], "blobs": []}
+
+
+def _words(error):
+    return {"platform_code": error.platform_code, "platform_message": error.platform_message}
+
+
+def _seconds_left(token):
+    """Until a JWT ends; infinite for one that does not say."""
+    try:
+        payload = token.split(".")[1]
+        return json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))["exp"] - time.time()
+    except (LookupError, ValueError, TypeError, RecursionError):
+        return math.inf
+
+
+def _tid():
+    """A fresh record key: microseconds and ten random bits, in 13 sortable signs. https://atproto.com/specs/tid"""
+    number = time.time_ns() // 1000 << 10 | secrets.randbits(10)
+    return "".join(BASE32[number >> shift & 31] for shift in range(60, -1, -5))
+
+
+def _now():
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,276 @@
+"""Mastodon, on any instance: https://docs.joinmastodon.org/client/intro/"""
+
+import copy
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from urllib.parse import quote, urlsplit
+
+from platforms.base import (GIF, JPEG, MP4, PNG, QUICKTIME, WEBM, WEBP, Absent, Account, Connected, ImageLimits, Limits,
+                            Platform, PostType, Problem, Profile, Published, VideoLimits, Waiting)
+from platforms.errors import Disconnected, PermissionMissing, PlatformError, Rejected, Unavailable, Unconfirmed
+from platforms.http import Upload
+from platforms.text import graphemes, mastodon_length
+
+# What an instance says of itself under `configuration`: the part that it stands in, and what Mastodon's own code has.
+TERMS = {
+    "max_characters": ("statuses", 500), "max_media_attachments": ("statuses", 4),
+    "characters_reserved_per_url": ("statuses", 23),
+    "image_size_limit": ("media_attachments", 16_777_216), "video_size_limit": ("media_attachments", 103_809_024),
+    "video_matrix_limit": ("media_attachments", 8_294_400), "description_limit": ("media_attachments", 1500),
+    "max_options": ("polls", 4), "max_characters_per_option": ("polls", 50),
+    "min_expiration": ("polls", 300), "max_expiration": ("polls", 2_629_746),
+}
+TERMS_LAST = timedelta(days=1)
+REDIRECTS = (301, 302, 307, 308)
+EXTENSIONS = {JPEG: "jpg", PNG: "png", GIF: "gif", WEBP: "webp", MP4: "mp4", QUICKTIME: "mov", WEBM: "webm"}
+LISTED = 40                         # statuses in a page, the most that there are
+SKEW = timedelta(minutes=2)         # between our clock and that of an instance
+# Option of ours: parameter of a status.
+PARAMETERS = {"visibility": "visibility", "spoilerText": "spoiler_text", "sensitive": "sensitive", "language": "language",
+              "quotePolicy": "quote_approval_policy"}
+
+
+class Mastodon(Platform):
+    """A Mastodon account, connected with an access token of its own."""
+
+    name = "mastodon"
+    title = "Mastodon"
+    terms = {name: value for name, (_, value) in TERMS.items()}
+    limits = Limits(
+        caption=500, media_items=4,
+        image=ImageLimits(types=(JPEG, PNG, GIF, WEBP), max_bytes=16_777_215),              # the size has to be below the limit
+        video=VideoLimits(types=(MP4, QUICKTIME, WEBM), max_bytes=103_809_023),
+        source="https://docs.joinmastodon.org/user/posting/", reviewed_at="2026-11-21")
+    post_types = {
+        "text": PostType(caption_required=True),
+        "image": PostType(images=(1, 4), options=("altTexts", "focalPoints")),
+        "video": PostType(videos=(1, 1), options=("altTexts", "focalPoints")),
+        "poll": PostType(caption_required=True, required=("poll",)),
+    }
+    options = tuple(PARAMETERS)
+    counts = "characters (URLs and mentions count as Mastodon shortens them)"
+    live = True
+    # The server answers the same key with the same status for an hour, before it looks at anything else (its
+    # PostStatusService); ten minutes of it are left for what is under way.
+    dedupes_for = timedelta(minutes=50)
+    connect_fields = ("host", "accessToken")
+    verdicts = {410: Unavailable}       # an instance that moves, or closes
+
+    def measure(self, caption):
+        """Grapheme clusters, with a fixed length for URLs and without the domains of mentions."""
+        return mastodon_length(caption, url_length=self.terms["characters_reserved_per_url"])
+
+    def length(self, content):
+        """A content warning counts with the text."""
+        spoiler = content.options.get("spoilerText", "")
+        return mastodon_length(content.caption, spoiler, self.terms["characters_reserved_per_url"])
+
+    def for_account(self, account):
+        """With the terms of the account's instance, as they were when last asked for."""
+        here = copy.copy(self)
+        here.terms = {**self.terms, **account.credentials.get("instance", {})}
+        most = here.terms["max_media_attachments"]
+        here.limits = replace(self.limits, caption=here.terms["max_characters"], media_items=most,
+                              image=replace(self.limits.image, max_bytes=here.terms["image_size_limit"] - 1),
+                              video=replace(self.limits.video, max_bytes=here.terms["video_size_limit"] - 1))
+        here.post_types = {**self.post_types, "image": replace(self.post_types["image"], images=(1, most))}
+        return here
+
+    def extra_problems(self, post_type, content):
+        """The instance's terms for videos, alternative texts and polls."""
+        terms, options = self.terms, content.options
+        for position, item in enumerate(content.media):
+            if item.is_video and (item.width or 0) * (item.height or 0) > terms["video_matrix_limit"]:
+                yield Problem(f"media/{position}", "media_pixels", f"the video has {item.width} x {item.height} pixels; "
+                                                                   f"{terms['video_matrix_limit']} are allowed in all")
+        for option in ("altTexts", "focalPoints"):
+            if (count := len(options.get(option, ()))) > len(content.media):
+                yield Problem(f"options/{option}", "media_options",
+                              f"there are {count} {option} for {len(content.media)} media")
+        for position, text in enumerate(options.get("altTexts", ())):
+            if len(text) > terms["description_limit"]:
+                yield Problem(f"options/altTexts/{position}", "alt_text_length",
+                              f"the alternative text has {len(text)} characters; {terms['description_limit']} are allowed")
+        if "poll" in options:
+            yield from self._poll_problems(options["poll"])
+
+    def connect(self, fields):
+        """With the `host` of the instance, as people name it, and an `accessToken` that was made in its settings."""
+        token = fields["accessToken"].strip()
+        try:
+            host, instance = self._read_instance(self.http.origin(fields["host"]), token)
+            account = Account("", "", host, {"accessToken": token, "instance": instance})
+            return Connected(self.profile(account), host, account.credentials)
+        except (Disconnected, PermissionMissing) as refusal:
+            raise Rejected("this instance does not accept the access token for reading its account", rule="credentials",
+                           platform_code=refusal.platform_code, platform_message=refusal.platform_message) from None
+
+    def profile(self, account):
+        """Who the account is; the name with the domain of its instance."""
+        answer = self._call(account, "GET", "/api/v1/accounts/verify_credentials")
+        name = answer.field("username")
+        return Profile(answer.field("id"), f"{name}@{account.credentials['instance']['domain']}",
+                       answer.field("display_name", default="") or name, answer.link("avatar", default=None))
+
+    def prepare(self, account, content, receipt):
+        """Uploads the media, and waits until the instance has processed them."""
+        if "startedAt" not in receipt:
+            receipt = {"startedAt": _stamp(datetime.now(UTC)), "media": []}
+            yield receipt
+        for position in range(len(receipt["media"]), len(content.media)):
+            receipt = {**receipt, "media": [*receipt["media"], self._upload(account, content, position)]}
+            yield receipt
+        for position, one in enumerate(receipt["media"]):
+            while not one["ready"]:
+                state = self._state(account, one)
+                if state == "lost":
+                    raise Unavailable("Mastodon has lost the uploaded media", receipt={**receipt, "media": []})
+                if state == "ready":
+                    one = {**one, "ready": True}
+                    receipt = {**receipt, "media": [*receipt["media"][:position], one, *receipt["media"][position + 1:]]}
+                yield receipt if one["ready"] else Waiting(receipt)
+
+    def publish(self, account, content, receipt):
+        """Posts the status, in every try under the same key."""
+        status = {PARAMETERS[name]: value for name, value in content.options.items() if name in PARAMETERS}
+        status |= {"status": content.caption, "media_ids": [one["id"] for one in receipt["media"]]}
+        if poll := content.options.get("poll"):
+            status["poll"] = {"options": poll["options"], "expires_in": poll["expiresIn"],
+                              "multiple": poll.get("multiple", False), "hide_totals": poll.get("hideTotals", False)}
+        try:
+            answer = self._call(account, "POST", "/api/v1/statuses", json=status, commits=True,
+                                headers={"Idempotency-Key": content.key})
+        except Rejected:
+            # The text of a refusal is in the instance's language; whether the media are its reason, they themselves say.
+            states = {self._state(account, one) for one in receipt["media"]}
+            if "lost" in states:
+                return self._published_before(account, content, receipt)
+            if "processing" in states:
+                raise Unavailable("Mastodon still processes the media", retry_after=5) from None
+            raise
+        return _published(answer)
+
+    def find(self, account, content, receipt):
+        """Looks through the newest statuses of the account; None where the token may not read them."""
+        if "startedAt" not in receipt:
+            return Absent()
+        since = _stamp(datetime.fromisoformat(receipt["startedAt"]) - SKEW)
+        try:
+            answer = self._call(account, "GET", f"/api/v1/accounts/{_segment(account.platform_id)}/statuses",
+                                query={"limit": LISTED, "exclude_reblogs": "true"})
+            listed = answer.field(kind=list)
+            recent = [position for position in range(len(listed)) if answer.field(position, "created_at") >= since]
+            for position in recent:
+                if self._is_ours(account, content, receipt, answer, position):
+                    return _published(answer, position)
+        except (PermissionMissing, Rejected):
+            return None
+        return Absent() if len(recent) < LISTED else None
+
+    def refresh(self, account, force=False):
+        """Tokens last until somebody revokes them. What gets old are the terms of the instance."""
+        instance = account.credentials["instance"]
+        if force or _stamp(datetime.now(UTC) - TERMS_LAST) < instance["readAt"]:
+            return None
+        try:
+            _, instance = self._read_instance(account.host, account.credentials["accessToken"])
+        except PlatformError:
+            return None         # the old ones are better than none
+        return {**account.credentials, "instance": instance}
+
+    def words(self, answer):
+        """https://docs.joinmastodon.org/entities/Error/: a text in the instance's language, and no code beside the status."""
+        return None, answer.field("error", default=None)
+
+    def _call(self, account, method, path, **request):
+        return self.send(method, account.host + path, token=account.credentials["accessToken"], **request)
+
+    def _read_instance(self, origin, token):
+        """The origin that serves the API, to which an instance's own domain may redirect, and the instance's terms."""
+        answer = self.send("GET", f"{origin}/api/v2/instance", token=token, accept=(404, *REDIRECTS))
+        if answer.status in REDIRECTS:
+            origin = self.http.origin(answer.headers.get("Location", ""))
+            answer = self.send("GET", f"{origin}/api/v2/instance", token=token, accept=(404,))
+        if answer.status == 404:        # before version 4, and other software
+            answer = self.send("GET", f"{origin}/api/v1/instance", token=token)
+        if not answer.field("version", default=None):
+            raise Rejected("there is no Mastodon instance at this address", rule="host")
+        terms = {name: answer.field("configuration", part, name, kind=int, default=usual)
+                 for name, (part, usual) in TERMS.items()}
+        terms["max_characters"] = answer.field("max_toot_chars", kind=int, default=terms["max_characters"])     # Pleroma's
+        domain = answer.field("domain", default=None) or urlsplit(origin).netloc
+        return origin, {**terms, "domain": domain, "readAt": _stamp(datetime.now(UTC))}
+
+    def _upload(self, account, content, position):
+        item, form = content.media[position], {}
+        texts, points = content.options.get("altTexts", ()), content.options.get("focalPoints", ())
+        if position < len(texts) and texts[position]:
+            form["description"] = texts[position]
+        if position < len(points):
+            form["focus"] = f"{points[position]['x']},{points[position]['y']}"
+        with item.open() as file:
+            name = f"{position + 1}.{EXTENSIONS[item.mime_type]}"
+            answer = self._call(account, "POST", "/api/v2/media", form=form,
+                                files=[Upload("file", name, item.mime_type, file, item.bytes)])
+        return {"id": answer.field("id"), "ready": _is_ready(answer)}
+
+    def _state(self, account, one):
+        """Of uploaded media: ready, processing, or lost, which those of a published status are too."""
+        answer = self._call(account, "GET", f"/api/v1/media/{_segment(one['id'])}", accept=(404,))
+        if answer.status == 404:
+            return "lost"
+        return "ready" if _is_ready(answer) else "processing"
+
+    def _published_before(self, account, content, receipt):
+        """The status that an earlier try made of media that are gone now; if there is none, they have to be uploaded again."""
+        found = self.find(account, content, receipt)
+        if found is None:
+            raise Unconfirmed("Mastodon no longer has the media: the post may have been published")
+        if found == Absent():
+            raise Unavailable("Mastodon has lost the uploaded media", receipt={**receipt, "media": []})
+        return found
+
+    def _is_ours(self, account, content, receipt, answer, position):
+        ids = [one["id"] for one in receipt["media"]]
+        count = len(answer.field(position, "media_attachments", kind=list, default=[]))
+        theirs = [answer.field(position, "media_attachments", number, "id", default=None) for number in range(count)]
+        if ids or theirs:
+            return ids == theirs        # which no other status can have
+        # Instances strip both texts.
+        if answer.field(position, "spoiler_text", default="").strip() != content.options.get("spoilerText", "").strip():
+            return False
+        source = self._call(account, "GET", f"/api/v1/statuses/{_segment(answer.field(position, 'id'))}/source")
+        return source.field("text").strip() == content.caption.strip()
+
+    def _poll_problems(self, poll):
+        terms, answers, seconds = self.terms, poll["options"], poll["expiresIn"]
+        if len(answers) > terms["max_options"]:
+            yield Problem("options/poll/options", "poll_options",
+                          f"the poll has {len(answers)} options; {terms['max_options']} are allowed")
+        if len(set(map(str.strip, answers))) < len(answers):
+            yield Problem("options/poll/options", "poll_options", "two options of the poll are alike")
+        for position, text in enumerate(answers):
+            if not 0 < (length := graphemes(text.strip())) <= (most := terms["max_characters_per_option"]):
+                yield Problem(f"options/poll/options/{position}", "poll_option_length",
+                              f"the option has {length} characters; 1 to {most} are allowed")
+        if not terms["min_expiration"] <= seconds <= terms["max_expiration"]:
+            yield Problem("options/poll/expiresIn", "poll_duration", f"the poll lasts {seconds} seconds; "
+                          f"{terms['min_expiration']} to {terms['max_expiration']} are allowed")
+
+
+def _published(answer, *path):
+    return Published(answer.field(*path, "id"), answer.link(*path, "url", default=None) or answer.link(*path, "uri"))
+
+
+def _is_ready(answer):
+    return answer.status == 200 and answer.link("url", default=None) is not None
+
+
+def _segment(text):
+    """One segment of a path: ids are whatever the instance says they are."""
+    return quote(text, safe="")
+
+
+def _stamp(moment):
+    """As Mastodon writes times, so that they compare as text."""
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

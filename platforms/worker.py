@@ -1,0 +1,161 @@
+"""The loop that publishes: claim what is due, run it on threads, sleep exactly until something is due again."""
+
+import contextlib
+import logging
+import os
+import select
+import socket
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+import psycopg2
+from peewee import PeeweeException
+
+from platforms.metrics import CLAIMED, LEASES_EXPIRED
+from platforms.publisher import UNCONFIRMED, Publisher, describe
+from storage import queue
+from storage.database import BELL, DatabaseAway, connection_parameters, database, new_id
+from storage.retention import tidy
+
+LEASE = timedelta(seconds=3.5)  # with one heartbeat a second: what a dead worker had is taken over within 5 s
+HEARTBEAT = 1.0                 # seconds
+FALLBACK = 1.0                  # seconds: the longest sleep, for a bell that was not heard
+PAUSE = 0.01                    # seconds before a second look at what became due between two looks
+TIDY_EVERY = 600.0              # seconds
+BATCH = 32                      # targets taken at once
+GRACE = 25.0                    # seconds that a stopping worker waits for what is being sent
+
+log = logging.getLogger("posthorn.worker")
+
+
+class Worker:
+    """Publishes until stopped, on `threads` threads. Many may run, on one machine or on many."""
+
+    def __init__(self, publisher: Publisher, database_url: str, *, threads: int):
+        self.name = new_id("worker")
+        self._publisher, self._url, self._threads = publisher, database_url, threads
+        self._held = {}                     # the jobs in hand by id and fence
+        self._wake_up, self._waker = socket.socketpair()
+        self._wake_up.setblocking(False)
+        self._waker.setblocking(False)
+        self._stopping, self._over = threading.Event(), threading.Event()
+        self._bell = None
+
+    def run(self) -> None:
+        """Works until `stop`; then what is being sent is finished and the rest given back."""
+        heart = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
+        heart.start()
+        log.info("%s works on %d threads", self.name, self._threads)
+        try:
+            with ThreadPoolExecutor(self._threads, thread_name_prefix="publish") as pool:
+                while not self._stopping.is_set():
+                    self._try_turn(pool)
+                log.info("%s stops: %d in hand", self.name, len(self._held))
+                self._drain()
+        finally:
+            self._over.set()
+            self._hang_up()
+        heart.join(HEARTBEAT)
+        with contextlib.suppress(DatabaseAway), database.connection_context():
+            queue.leave(self.name)
+
+    def stop(self) -> None:
+        """Asks `run` to end; safe in a signal handler."""
+        self._publisher.stopping.set()
+        self._stopping.set()
+        self._wake()
+
+    def _try_turn(self, pool):
+        try:
+            self._sleep(self._turn(pool))
+        except (PeeweeException, psycopg2.Error) as error:      # away, restarting, or taken over by one that cannot write yet
+            log.warning("the database is away (%s); trying again", type(error).__name__)
+            self._hang_up()
+            self._rest(FALLBACK)
+
+    def _turn(self, pool):
+        """Claims what is due and there are threads for; returns the seconds to sleep at most."""
+        self._listen()
+        free = min(BATCH, self._threads - len(self._held))
+        if free <= 0:
+            return FALLBACK
+        with database.connection_context():
+            jobs = queue.claim(self.name, limit=free, lease=LEASE)
+            CLAIMED.inc(len(jobs))
+            wait = 0.0 if len(jobs) == free else queue.seconds_to_next()
+        for job in jobs:
+            self._held[job.id, job.fence] = job
+            pool.submit(self._work, job)
+        if wait is None or wait > FALLBACK:
+            return FALLBACK
+        # What is due now and was not claimed has just become so, or somebody is changing it.
+        return max(wait, 0.0 if jobs else PAUSE)
+
+    def _work(self, job):
+        try:
+            self._publisher.run(job)
+        finally:
+            del self._held[job.id, job.fence]
+            self._wake()
+
+    def _beat(self):
+        """Says that we live, keeps our leases, and takes back those of workers that are gone."""
+        tidied = time.monotonic()
+        pause = 0.0     # the first at once: where all others have died, it is what takes back what they had
+        while not self._over.wait(pause):
+            pause = HEARTBEAT
+            try:
+                with database.connection_context():
+                    queue.beat(self.name, list(self._held.values()), lease=LEASE)
+                    swept = queue.sweep(describe(UNCONFIRMED))
+                    if time.monotonic() - tidied > TIDY_EVERY:
+                        tidy()
+                        tidied = time.monotonic()
+                if swept:
+                    LEASES_EXPIRED.inc(swept)
+                    self._wake()
+            except Exception as error:      # whatever it was: without a heart, every lease would run out
+                log.warning("no heartbeat (%s)", type(error).__name__)
+
+    def _listen(self):
+        if self._bell is None:
+            self._bell = psycopg2.connect(**connection_parameters(self._url))
+            self._bell.autocommit = True
+            with self._bell.cursor() as cursor:
+                cursor.execute(f"LISTEN {BELL}")
+
+    def _hang_up(self):
+        if self._bell is not None:
+            self._bell.close()
+            self._bell = None
+
+    def _sleep(self, seconds):
+        """Until the bell rings, a job ends, or the time is over."""
+        ready, _, _ = select.select([self._bell, self._wake_up], [], [], seconds)
+        if self._wake_up in ready:
+            self._wake_up.recv(4096)
+        if self._bell in ready:
+            self._bell.poll()
+            self._bell.notifies.clear()
+
+    def _rest(self, seconds):
+        """Until a job ends, `stop` is called, or the time is over."""
+        ready, _, _ = select.select([self._wake_up], [], [], seconds)
+        if ready:
+            self._wake_up.recv(4096)
+
+    def _wake(self):
+        try:
+            self._waker.send(b"\0")
+        except BlockingIOError:
+            pass    # full of wake-ups already
+
+    def _drain(self):
+        deadline = time.monotonic() + GRACE
+        while self._held and (left := deadline - time.monotonic()) > 0:
+            self._rest(left)
+        if self._held:
+            log.warning("%d targets were still being sent; they will be unconfirmed", len(self._held))
+            os._exit(1)     # threads that hang cannot be ended; their leases run out

@@ -1,0 +1,81 @@
+"""The one PostgreSQL database: its pool, its migrations, its clock and its bell."""
+
+import secrets
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg2
+from peewee import InterfaceError, InternalError, OperationalError
+from playhouse.migrations import Runner
+from playhouse.pool import MaxConnectionsExceeded, PooledPostgresqlDatabase
+from psycopg2.extensions import parse_dsn
+
+MIGRATIONS = Path(__file__).with_name("migrations")
+MIGRATION_LOCK = 0x506F7374     # any constant of ours: pg_advisory_lock key that lets one migration run at a time
+BELL = "posthorn_due"           # the NOTIFY channel that wakes the workers
+
+# What a database that is away, restarting, overrun or read-only (another server takes over) raises; nothing was committed then.
+DatabaseAway = (OperationalError, InterfaceError, InternalError, MaxConnectionsExceeded)
+
+BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+database = PooledPostgresqlDatabase(None)
+
+
+def open_pool(url: str, *, connections: int) -> None:
+    """Binds the models to the database at `url` (a libpq URL) with at most `connections` connections of this process.
+
+    A caller that finds all of them in use waits up to 5 s. Raises ValueError when `url` cannot be read.
+    """
+    try:
+        parameters = connection_parameters(url)
+    except psycopg2.ProgrammingError:
+        raise ValueError("not a PostgreSQL connection URL") from None
+    database.init(parameters.pop("dbname"), max_connections=connections, stale_timeout=300, timeout=5, **parameters)
+
+
+def connection_parameters(url: str) -> dict:
+    """The libpq parameters of `url`, with ours where it names none: UTC, prompt failure, TCP keepalives."""
+    ours = {"dbname": "posthorn", "connect_timeout": "5", "options": "-c timezone=UTC", "application_name": "posthorn",
+            "keepalives_idle": "10", "keepalives_interval": "5", "keepalives_count": "3"}
+    return {**ours, **parse_dsn(url)}
+
+
+def migrate() -> list[str]:
+    """Applies the migrations that are missing, one process at a time; returns their names."""
+    with database.connection_context():
+        database.execute_sql("SELECT pg_advisory_lock(%s)", (MIGRATION_LOCK,))
+        try:
+            return [str(name) for name in Runner(database, str(MIGRATIONS), table_name="schema_migrations").up()]
+        finally:
+            database.execute_sql("SELECT pg_advisory_unlock(%s)", (MIGRATION_LOCK,))
+
+
+@contextmanager
+def with_connection():
+    """A connection of the pool for this thread, which `without_connection` may give back for a while."""
+    database.connect(reuse_if_open=True)
+    try:
+        yield
+    finally:
+        database.close()
+
+
+@contextmanager
+def without_connection():
+    """Gives this thread's connection back to the pool while it waits for somebody else's server."""
+    database.close()
+    try:
+        yield
+    finally:
+        database.connect(reuse_if_open=True)
+
+
+def ring() -> None:
+    """Wakes the workers when the present transaction commits."""
+    database.execute_sql(f"NOTIFY {BELL}")
+
+
+def new_id(prefix: str) -> str:
+    """A fresh id: `prefix`, an underscore and 22 random base62 characters (131 bits), so that none can be guessed."""
+    return f"{prefix}_" + "".join(secrets.choice(BASE62) for _ in range(22))

@@ -1,0 +1,222 @@
+"""The media files: one bucket of one S3 store, spoken to through the MinIO client."""
+
+import io
+import json
+import shutil
+from base64 import b64encode
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from hashlib import md5
+from typing import BinaryIO
+from urllib.parse import quote, unquote, urlsplit
+from xml.etree.ElementTree import ParseError
+
+from minio import Minio
+from minio.error import MinioException, S3Error
+from urllib3 import PoolManager, Retry, Timeout
+from urllib3.exceptions import HTTPError
+
+from storage.presign import presign_put
+
+# A dead store is known after 8 s and a silent one after 10: whoever waits for us gets an answer within 15 s.
+TIMEOUT = Timeout(connect=4, read=10)
+RETRIES = Retry(total=1, connect=1, read=0, status=0, other=0)
+CONNECTIONS = 16
+
+PROBE_KEYS, PROBE_TYPE = ("posthorn-probe-exact", "posthorn-probe-longer"), "application/octet-stream"
+
+# Pages of any origin may upload: what admits them is the signature in the URL.
+CORS = b"""<CORSConfiguration><CORSRule><AllowedOrigin>*</AllowedOrigin><AllowedMethod>PUT</AllowedMethod>\
+<AllowedMethod>GET</AllowedMethod><AllowedHeader>*</AllowedHeader><MaxAgeSeconds>3600</MaxAgeSeconds></CORSRule>\
+</CORSConfiguration>"""
+
+
+class StoreUnavailable(Exception):
+    """The store did not do what it was asked. The text is one sentence that may be shown to anybody."""
+
+
+@dataclass(frozen=True)
+class ObjectInfo:
+    """What the store knows of an object. `bytes` is its size, `content_type` what was declared when it was put."""
+
+    bytes: int
+    content_type: str
+    etag: str
+
+
+class Objects:
+    """The objects of one bucket. To be shared by the threads of a process, and not across a fork."""
+
+    def __init__(self, endpoint_url: str, access_key: str, secret_key: str, bucket: str, region: str = "us-east-1",
+                 public_url: str | None = None):
+        """`public_url` is where the bucket is served to everybody, by default `<endpoint_url>/<bucket>`. Opens no socket.
+
+        Raises ValueError if `endpoint_url` is not `http(s)://host[:port]`.
+        """
+        parts = urlsplit(endpoint_url)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.strip("/"):
+            raise ValueError("the address of an S3 store is http://host:port or https://host:port, without a path")
+        self._endpoint_url = endpoint_url.rstrip("/")
+        self._access_key, self._secret_key = access_key, secret_key
+        self._bucket, self._region = bucket, region
+        self._public_url = (public_url or f"{self._endpoint_url}/{bucket}").rstrip("/")
+        self._http = PoolManager(maxsize=CONNECTIONS, timeout=TIMEOUT, retries=RETRIES)
+        self._client = Minio(parts.netloc, access_key, secret_key, secure=parts.scheme == "https", region=region,
+                             http_client=self._http)
+
+    def prepare(self) -> list[str]:
+        """Makes the bucket if it is missing and tries an upload; returns a sentence for everything that is not as it should be.
+
+        Raises StoreUnavailable if nothing can be uploaded.
+        """
+        with _failures():
+            if not self._client.bucket_exists(self._bucket):
+                self._make_bucket()
+        return [*self._allow_browsers(), *self._try_upload()]
+
+    def allow_anonymous_reads(self) -> None:
+        """Lets everybody read an object whose key they know, and do nothing else. Raises StoreUnavailable."""
+        statement = {"Effect": "Allow", "Principal": "*", "Action": "s3:GetObject",
+                     "Resource": f"arn:aws:s3:::{self._bucket}/*"}
+        with _failures():
+            self._client.set_bucket_policy(self._bucket, json.dumps({"Version": "2012-10-17", "Statement": [statement]}))
+
+    def ready(self) -> bool:
+        """Whether the store answers and has the bucket."""
+        try:
+            with _failures():
+                return self._client.bucket_exists(self._bucket)
+        except StoreUnavailable:
+            return False
+
+    def put(self, key: str, file: BinaryIO, size: int, content_type: str) -> None:
+        """Stores `size` bytes read from `file` under `key`, in place of what was there. Raises StoreUnavailable."""
+        with _failures():
+            # One part after the other: three at once, the default, would hold three in memory and start threads of their own.
+            self._client.put_object(self._bucket, key, file, size, content_type=content_type, num_parallel_uploads=1)
+
+    def stat(self, key: str) -> ObjectInfo | None:
+        """What the store knows of the object, or None if there is none. Raises StoreUnavailable."""
+        try:
+            with _failures():
+                found = self._client.stat_object(self._bucket, key)
+        except _Absent:
+            return None
+        return ObjectInfo(found.size, found.content_type, found.etag)
+
+    def open(self, key: str, offset: int = 0, length: int | None = None) -> BinaryIO:
+        """A file on the object's bytes from `offset` on, at most `length` of them. It cannot seek, and must be closed.
+
+        Raises StoreUnavailable, when reading from it too, and also when there is no such object.
+        """
+        with _failures():
+            return io.BufferedReader(_Body(self._client.get_object(self._bucket, key, offset=offset, length=length or 0)))
+
+    def fetch_to(self, key: str, file: BinaryIO) -> None:
+        """Copies the whole object into `file`. Raises StoreUnavailable, also when there is no such object."""
+        with self.open(key) as body:
+            shutil.copyfileobj(body, file)
+
+    def delete(self, key: str) -> None:
+        """Removes the object, if there is one. Raises StoreUnavailable."""
+        with _failures():
+            self._client.remove_object(self._bucket, key)
+
+    def list(self, prefix: str = "") -> Iterator[tuple[str, int, datetime]]:
+        """Gives (key, bytes, time of the last change, aware) of every object whose key begins with `prefix`, by key.
+
+        Asks for the next page as it goes. Raises StoreUnavailable.
+        """
+        with _failures():
+            for found in self._client.list_objects(self._bucket, prefix, recursive=True):
+                yield found.object_name, found.size, found.last_modified
+
+    def public_url(self, key: str) -> str:
+        """Where everybody can read the object."""
+        return f"{self._public_url}/{quote(key)}"
+
+    def key_of(self, url: str) -> str | None:
+        """The key whose public URL this is, written exactly so; None for every other URL."""
+        key = unquote(url.removeprefix(f"{self._public_url}/"))
+        return key if url == self.public_url(key) else None
+
+    def presigned_put(self, key: str, size: int, content_type: str, expires_seconds: int) -> tuple[str, dict[str, str]]:
+        """A URL that takes exactly `size` bytes of `content_type` for so many seconds from now, and the headers to send."""
+        url = presign_put(self._endpoint_url, self._bucket, key, access_key=self._access_key, secret_key=self._secret_key,
+                          region=self._region, size=size, content_type=content_type, expires=expires_seconds,
+                          now=datetime.now(UTC))
+        return url, {"Content-Length": str(size), "Content-Type": content_type, "If-None-Match": "*"}
+
+    def _make_bucket(self):
+        try:
+            self._client.make_bucket(self._bucket)
+        except S3Error as error:
+            if error.code != "BucketAlreadyOwnedByYou":     # another process of ours was faster
+                raise
+
+    def _allow_browsers(self):
+        """Some stores allow uploads from pages without being told, and some of those refuse to be told."""
+        digest = b64encode(md5(CORS, usedforsecurity=False).digest()).decode()
+        try:
+            # minio-py has no method for this call of S3, which wants the digest.
+            self._client._execute("PUT", self._bucket, body=CORS, headers={"Content-MD5": digest}, query_params={"cors": ""})
+        except (MinioException, HTTPError, ParseError):
+            return ["the object store takes no CORS rules from us; if browsers cannot upload, allow PUT from all origins there"]
+        return []
+
+    def _try_upload(self):
+        """Uploads what was signed, over it again, and elsewhere one byte more: a store that takes these ignores what we sign."""
+        self._delete_probes()
+        (url, headers), (other, _) = (self.presigned_put(key, 1, PROBE_TYPE, expires_seconds=60) for key in PROBE_KEYS)
+        with _failures():
+            exact, again = (self._http.request("PUT", url, body=b".", headers=headers) for _ in range(2))
+            longer = self._http.request("PUT", other, body=b"..", headers=headers | {"Content-Length": "2"})
+        self._delete_probes()
+        if exact.status != 200:
+            raise StoreUnavailable(f"the object store refuses uploads through signed URLs (status {exact.status})")
+        found = [(longer, "takes uploads that are larger than declared"), (again, "lets an upload be replaced by another")]
+        return [f"the object store {what}" for answer, what in found if answer.status == 200]
+
+    def _delete_probes(self):
+        for key in PROBE_KEYS:
+            self.delete(key)
+
+
+class _Body(io.RawIOBase):
+    """The body of an answer as a file, whose failures are StoreUnavailable like all others."""
+
+    def __init__(self, response):
+        self._response = response
+
+    def readable(self):
+        return True
+
+    def readinto(self, buffer):
+        with _failures():
+            return self._response.readinto(buffer)
+
+    def close(self):
+        # What was not read to its end must not reach the next user of the connection, so it is cut first.
+        self._response.close()
+        self._response.release_conn()
+        super().close()
+
+
+class _Absent(StoreUnavailable):
+    """There is no such object."""
+
+
+@contextmanager
+def _failures():
+    try:
+        yield
+    except S3Error as error:
+        if error.code == "NoSuchKey":
+            raise _Absent("the object store does not have this file") from error
+        raise StoreUnavailable(f"the object store refused ({error.code})") from error
+    except HTTPError as error:
+        raise StoreUnavailable("the object store cannot be reached, or broke off in the middle of its answer") from error
+    except (MinioException, ParseError) as error:
+        raise StoreUnavailable("what answers in place of the object store does not speak S3") from error

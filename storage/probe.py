@@ -1,0 +1,226 @@
+"""The child process of storage.media: parses one untrusted file under tight limits and prints what it found as JSON lines.
+
+Run by its path with the media type as the only argument and the file as standard input. It imports nothing of this project.
+"""
+
+import json
+import re
+import resource
+import struct
+import sys
+
+MEGABYTE = 1 << 20
+CPU_SECONDS = 10
+# Python with PyAV maps 121 MB and with Pillow 27 MB before it reads anything. libwebp reserves two canvases of 4 bytes a pixel
+# when it opens a file and does not touch them: 2 GB of addresses at the pixel cap, 16 MB of memory.
+ADDRESS_SPACE = 512 * MEGABYTE
+ADDRESS_SPACE_WEBP = 2304 * MEGABYTE
+MAX_PIXELS = 250_000_000  # cameras of phones reach 200 megapixels
+
+# No codec and no protocol has this name, so that nothing is decoded and no second file or address is opened.
+PYAV_OPTIONS = {"codec_whitelist": "none", "protocol_whitelist": "none", "probesize": "5000000", "analyzeduration": "5000000"}
+MAX_BOXES = 100_000  # 14 hours of one-second fragments; what comes behind them is left to PyAV
+
+JPEG_MARKER = re.compile(rb"\xff[^\x00\xd0-\xd7\xff]")
+JPEG_SCAN, JPEG_END, JPEG_WITHOUT_LENGTH = 0xDA, 0xD9, (0x01, 0xD8, 0xD9)
+GIF_EXTENSION, GIF_IMAGE = 0x21, 0x2C
+EXIF_ORIENTATION, EXIF_ON_ITS_SIDE = 0x0112, (5, 6, 7, 8)
+WEBM_SEGMENT = b"\x18\x53\x80\x67"
+
+
+class Refused(Exception):
+    """The file is not what its first bytes promise; the text goes on "the file starts like image/png, but"."""
+
+
+def measure_image(file, mime_type):
+    """`{"width", "height"}` in pixels as displayed, of a picture that is there to its end. Raises Refused."""
+    try:
+        image = Image.open(file, formats=[mime_type.removeprefix("image/")])
+        (width, height), exif = image.size, image.info.get("exif", b"")
+        image.verify()
+    except Image.DecompressionBombError:
+        raise Refused(f"its picture has more than {MAX_PIXELS // 1_000_000} megapixels") from None
+    except Exception:
+        raise Refused("it holds no whole picture") from None
+    # verify() reads PNG to the end and open() does so with WebP; of these two it reads the header only.
+    if mime_type in ("image/jpeg", "image/gif"):
+        file.seek(0)
+        check = _check_jpeg if mime_type == "image/jpeg" else _check_gif
+        check(file.read())
+    if _orientation(exif) in EXIF_ON_ITS_SIDE:
+        width, height = height, width
+    return {"width": width, "height": height}
+
+
+def measure_video(file, mime_type, tracks):
+    """`{"width", "height", "duration"}` in pixels as displayed and seconds, each None where unknown. Raises Refused.
+
+    `tracks` is what `check_boxes` or `check_segment` found in the same file.
+    """
+    try:
+        form = "matroska" if mime_type == "video/webm" else "mov"
+        # Titles in an old encoding are no reason to refuse a video, which PyAV does by default.
+        container = av.open(file, format=form, options=PYAV_OPTIONS, metadata_errors="replace")
+        streams = [s for s in container.streams.video if not s.disposition & av.stream.Disposition.attached_pic]
+        if not streams or not next(container.demux(streams[0])).size:
+            raise Refused("it holds no video")
+    except (av.error.FFmpegError, ArithmeticError, LookupError, ValueError, StopIteration):
+        raise Refused("it holds no readable video") from None
+    turned, track_width, track_height = tracks.get(streams[0].id, (False, 0, 0))
+    codec = streams[0].codec_context
+    # The size of MPEG-4 part 2 stands in the coded picture alone, which is not decoded here; the track says it too.
+    width, height = (codec.width, codec.height) if codec and codec.width else (track_width, track_height)
+    if turned:
+        width, height = height, width
+    duration = (container.duration or 0) / av.time_base
+    return {"width": width or None, "height": height or None, "duration": duration if duration > 0 else None}
+
+
+def check_boxes(file):
+    """The tracks of an MP4 or QuickTime file: {track id: (lies on its side, width, height)}. ISO/IEC 14496-12.
+
+    Raises Refused for a file without movie header and one that ends within its media.
+    """
+    tracks, size = None, file.seek(0, 2)
+    for kind, start, end in _boxes(file, 0, size):
+        if kind in (b"moov", b"moof", b"mdat") and end > size:
+            raise Refused("it ends too early")
+        if kind == b"moov":
+            tracks = dict(_tracks(file, start, end))
+    if tracks is None:
+        raise Refused("it holds no movie header")
+    return tracks
+
+
+def check_segment(file):
+    """The tracks of a WebM file, none of which can be turned: {}. Raises Refused for a file that ends within its segment."""
+    size = file.seek(0, 2)
+    file.seek(0)
+    head = file.read(4096)
+    _, name, rest = head.partition(WEBM_SEGMENT)
+    if name:
+        length = 9 - int.from_bytes(rest[:1], "big").bit_length()
+        unknown = (1 << 7 * length) - 1  # RFC 8794 section 6.2
+        declared = int.from_bytes(rest[:length], "big") & unknown
+        if declared != unknown and len(head) - len(rest) + length + declared > size:
+            raise Refused("it ends too early")
+    return {}
+
+
+def _check_jpeg(data):
+    # ITU T.81 B.1: segments carry their length, and no marker but a restart stands inside the coded picture.
+    at, scans = 2, 0
+    while marker := JPEG_MARKER.search(data, at):
+        at, kind = marker.end(), data[marker.end() - 1]
+        if kind == JPEG_END and scans:
+            return
+        scans += kind == JPEG_SCAN
+        if kind not in JPEG_WITHOUT_LENGTH:
+            at += max(2, int.from_bytes(data[at : at + 2], "big"))
+    raise Refused("it ends too early")
+
+
+def _check_gif(data):
+    # https://www.w3.org/Graphics/GIF/spec-gif89a.txt; encoders forget the trailer, so whole pictures are enough.
+    at, images = 13 + _color_table(data[10]), 0
+    try:
+        while at < len(data) and data[at] in (GIF_EXTENSION, GIF_IMAGE):
+            if data[at] == GIF_EXTENSION:
+                at = _skip_blocks(data, at + 2)
+            else:
+                at, images = _skip_blocks(data, at + 11 + _color_table(data[at + 9])), images + 1
+    except IndexError:
+        raise Refused("it ends too early") from None
+    if not images:
+        raise Refused("it holds no picture")
+
+
+def _color_table(flags):
+    return 3 << (flags & 7) + 1 if flags & 0x80 else 0
+
+
+def _skip_blocks(data, at):
+    while data[at]:
+        at += data[at] + 1
+    return at + 1
+
+
+def _orientation(exif):
+    try:
+        tags = Image.Exif()
+        tags.load(exif)
+        return tags.get(EXIF_ORIENTATION)
+    except Exception:  # a broken note about the picture does not break the picture
+        return None
+
+
+def _boxes(file, start, limit):
+    """(type, start of the content, end) of the boxes from `start` on; the last one may claim to end behind `limit`."""
+    for _ in range(MAX_BOXES):
+        if start + 8 > limit:
+            return
+        file.seek(start)
+        header = file.read(16)
+        (size, kind), content = struct.unpack_from(">I4s", header), 8
+        if size == 1:
+            size, content = int.from_bytes(header[8:], "big"), 16
+        elif size == 0:
+            size = limit - start
+        if size < content:
+            return
+        yield kind, start + content, start + size
+        start += size
+
+
+def _tracks(file, start, end):
+    for kind, track, track_end in _boxes(file, start, end):
+        if kind == b"trak":
+            for name, content, _ in _boxes(file, track, min(track_end, end)):
+                if name == b"tkhd":
+                    file.seek(content)
+                    yield _track(file.read(96).ljust(96, b"\x00"))
+
+
+def _track(header):
+    # ISO/IEC 14496-12 section 8.3.2; in version 1 three times are 4 bytes longer, two of them before the track id.
+    times = 4 if header[0] == 1 else 0
+    track_id = int.from_bytes(header[12 + 2 * times :][:4], "big")
+    a, b, *_, width, height = struct.unpack_from(">9i2I", header, 40 + 3 * times)
+    # In a quarter turn b and c of the matrix (a b u c d v x y w) take the place of a and d. Sizes are 16.16 numbers.
+    return track_id, (abs(b) > abs(a), width >> 16, height >> 16)
+
+
+def _restrict(mime_type):
+    address_space = ADDRESS_SPACE_WEBP if mime_type == "image/webp" else ADDRESS_SPACE
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS + 1))
+    if sys.platform == "linux":  # macOS maps more than this before the program begins, and refuses the limit
+        resource.setrlimit(resource.RLIMIT_AS, (address_space, address_space))
+
+
+def _answer(mime_type, file):
+    try:
+        if mime_type.startswith("image/"):
+            return measure_image(file, mime_type)
+        tracks = (check_segment if mime_type == "video/webm" else check_boxes)(file)
+        print("{}", flush=True)  # the container is recognised: should a limit end this process now, that is known
+        file.seek(0)
+        return measure_video(file, mime_type, tracks)
+    except Refused as refused:
+        return {"refused": str(refused)}
+    except MemoryError:
+        return {"refused": "it takes too much memory to read"}
+
+
+if __name__ == "__main__":
+    _restrict(sys.argv[1])
+    # Only one of the two is loaded: together they double the time that a picture takes.
+    if sys.argv[1].startswith("image/"):
+        from PIL import Image, PngImagePlugin, WebPImagePlugin  # noqa: F401, else Pillow loads 40 formats to find WebP
+
+        Image.MAX_IMAGE_PIXELS = MAX_PIXELS // 2  # Pillow refuses at twice this number
+        PngImagePlugin.MAX_TEXT_CHUNK = PngImagePlugin.MAX_TEXT_MEMORY  # real colour profiles are larger than its 1 MB
+    else:
+        import av
+    print(json.dumps(_answer(sys.argv[1], sys.stdin.buffer)))

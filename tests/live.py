@@ -1,0 +1,50 @@
+"""The live connectors, connected to servers that stand in for their networks, and driven as the publisher drives them."""
+
+import io
+import json
+import ssl
+
+from platforms.base import Account, Media, Waiting
+from platforms.http import Http
+from storage.fetch import Fetcher
+from tests.standins.server import HOST
+
+PNG = b"\x89PNG\r\n\x1a\n" + b"picture"
+MP4 = b"\0\0\0\x18ftypmp42" + b"moving picture"
+TLS = ssl.create_default_context()      # takes a while to make
+
+
+def http_for(*nets):
+    """A client that may reach these stand-ins and nothing else."""
+    allowed = frozenset((HOST, net.port) for net in nets)
+    return Http(Fetcher(allow_private=allowed, ssl_context=TLS), allowed)
+
+
+def account(connected):
+    """The account as a connector sees it later."""
+    return Account(connected.profile.platform_id, connected.profile.username, connected.host, connected.credentials)
+
+
+def image(number=0, data=PNG, **details):
+    """A picture that differs from the others by its `number`."""
+    data += bytes([number])
+    return Media("image/png", len(data), "u", **{"width": 4, "height": 3, "open": lambda: io.BytesIO(data), **details})
+
+
+def video(**details):
+    """A short video."""
+    return Media("video/mp4", len(MP4), "u", **{"width": 16, "height": 9, "open": lambda: io.BytesIO(MP4), **details})
+
+
+def prepared(platform, account, content, receipt=None):
+    """The last receipt of a preparation, stored as JSON after each step."""
+    receipt = receipt or {}
+    for step in platform.prepare(account, content, receipt):
+        receipt = json.loads(json.dumps(step.receipt if isinstance(step, Waiting) else step))
+    return receipt
+
+
+def published(platform, account, content):
+    """What comes of a post that has no problems."""
+    assert platform.problems(content, account) == []
+    return platform.publish(account, content, prepared(platform, account, content))

@@ -1,0 +1,235 @@
+"""Makes media files, whole and broken, real and pretended; nothing binary is kept in the repository."""
+
+import io
+import struct
+import zlib
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import av
+from av.stream import Disposition
+from PIL import Image
+
+WIDTH, HEIGHT = 64, 48
+HTML = b"<!DOCTYPE html><html><head><title>Gotcha, a page</title></head><body><script>alert(1)</script></body></html>" * 20
+ORIENTATION_6 = b"Exif\x00\x00MM\x00*\x00\x00\x00\x08\x00\x01\x01\x12\x00\x03\x00\x00\x00\x01\x00\x06\x00\x00\x00\x00\x00\x00"
+
+
+@cache
+def image(form, mode="RGB", frames=1, **options):
+    """The bytes of a 64 by 48 picture, saved by Pillow with its options; several frames make an animation."""
+    noise = Image.effect_noise((WIDTH, HEIGHT), 60).convert("RGB")
+    pictures = [noise.rotate(90 * turn).convert(mode) for turn in range(frames)]
+    if frames > 1:
+        options |= {"save_all": True, "append_images": pictures[1:]}
+    out = io.BytesIO()
+    pictures[0].save(out, form, **options)
+    return out.getvalue()
+
+
+def png_16_bit():
+    """A grey picture of 16 bits a pixel."""
+    return png(WIDTH, HEIGHT, 16, b"".join(b"\x00" + bytes(2 * WIDTH) for _ in range(HEIGHT)))
+
+
+def png(width, height, depth, rows):
+    """A grey PNG that declares these measures, whatever rows it has."""
+    header = struct.pack(">2I5B", width, height, depth, 0, 0, 0, 0)
+    chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(rows)), (b"IEND", b""))
+    parts = (struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data)) for name, data in chunks)
+    return b"\x89PNG\r\n\x1a\n" + b"".join(parts)
+
+
+def gif(width, height):
+    """A GIF that declares these measures and has one pixel, with a global and a local table of two colours."""
+    screen = b"GIF89a" + struct.pack("<2H3B", width, height, 0x80, 0, 0) + bytes(6)
+    return screen + b"," + struct.pack("<4HB", 0, 0, 1, 1, 0x80) + b"\xff" * 6 + b"\x02\x02\x44\x01\x00;"
+
+
+def jpeg_of_size(width, height):
+    """A JPEG that declares these measures."""
+    data = image("JPEG")
+    at = data.index(b"\xff\xc0") + 5
+    return data[:at] + struct.pack(">2H", height, width) + data[at + 4 :]
+
+
+def webp_of_size(width, height):
+    """A lossless WebP that declares these measures."""
+    data = image("WEBP", lossless=True)
+    return data[:21] + struct.pack("<I", width - 1 | height - 1 << 14) + data[25:]
+
+
+@cache
+def video(form, codec="libx264", frames=10, turn=None, title=None, codec_options=(), **options):
+    """The bytes of a 64 by 48 video of 10 frames a second, turned by degrees, made with the options of FFmpeg's muxer."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "video"
+        with av.open(path, "w", format=form, options=options) as container:
+            if title:
+                container.metadata["title"] = title
+            stream = container.add_stream(codec, rate=10, options=dict(codec_options))
+            stream.width, stream.height, stream.pix_fmt = WIDTH, HEIGHT, "yuv420p"
+            if turn is not None:
+                stream.set_display_rotation(turn)
+            _encode(container, stream, [_picture(number) for number in range(frames)])
+        return path.read_bytes()
+
+
+@cache
+def sound(form, codec, cover=False):
+    """The bytes of a sound file in a container that videos use, with a cover picture if asked for."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "sound"
+        with av.open(path, "w", format=form) as container:
+            stream = container.add_stream(codec, rate=48000, layout="mono")
+            art = container.add_stream("mjpeg") if cover else None
+            if art:
+                art.width, art.height, art.pix_fmt = WIDTH, HEIGHT, "yuvj420p"
+                art.disposition = Disposition.attached_pic
+                _encode(container, art, [_picture(0, "yuvj420p")])
+            _encode(container, stream, [_silence(number, stream.format.name) for number in range(5)])
+        return path.read_bytes()
+
+
+def _picture(number, pixels="yuv420p"):
+    frame = av.VideoFrame(WIDTH, HEIGHT, pixels)
+    for plane in frame.planes:
+        plane.update(bytes([number * 20 % 256]) * plane.buffer_size)
+    frame.pts, frame.time_base = number, Fraction(1, 10)
+    return frame
+
+
+def _silence(number, samples):
+    frame = av.AudioFrame(format=samples, layout="mono", samples=960)
+    for plane in frame.planes:
+        plane.update(bytes(plane.buffer_size))
+    frame.pts, frame.sample_rate, frame.time_base = number * 960, 48000, Fraction(1, 48000)
+    return frame
+
+
+def _encode(container, stream, frames):
+    for frame in (*frames, None):
+        container.mux(stream.encode(frame))
+
+
+def box(kind, *contents):
+    """An ISO 14496-12 box."""
+    content = b"".join(contents)
+    return struct.pack(">I4s", 8 + len(content), kind) + content
+
+
+def ftyp(major, *compatible):
+    """The first box of an MP4 or QuickTime file."""
+    return box(b"ftyp", major, struct.pack(">I", 512), *compatible)
+
+
+def fragmented():
+    """An MP4 of 3 seconds in 6 fragments, without an index at its end."""
+    flags = "frag_keyframe+empty_moov+default_base_moof+skip_trailer"
+    return video("mp4", frames=30, codec_options=(("g", "5"),), movflags=flags)
+
+
+def with_ftyp(data, start):
+    """The same file behind another ftyp box; a free box keeps all offsets."""
+    old = int.from_bytes(data[:4], "big") + (8 if data[36:40] == b"free" else 0)
+    return start + box(b"free", bytes(old - len(start) - 8)) + data[old:]
+
+
+def gopro():
+    """An MP4 with the short ftyp box of GoPro cameras."""
+    return with_ftyp(video("mp4"), ftyp(b"mp41", b"mp41"))
+
+
+def without_ftyp(**options):
+    """A QuickTime file as it was before 2001."""
+    data = video("mov", **options)
+    return data[:4] + b"skip" + data[8:]
+
+
+def with_long_mdat(data):
+    """The same file with a size of 64 bits for its mdat box."""
+    at = data.index(b"mdat") - 12  # the empty box before it, of 8 bytes, becomes the rest of the longer header
+    size = struct.unpack_from(">I", data, at + 8)[0]
+    return data[:at] + struct.pack(">I4sQ", 1, b"mdat", size + 8) + data[at + 16 :]
+
+
+def with_open_end(data, kind):
+    """The same file with a last box that goes on to the end of the file, whatever that is."""
+    at = data.index(kind) - 4
+    return data[:at] + bytes(4) + data[at + 4 :]
+
+
+def with_track_size(width, height):
+    """An MP4 of MPEG-4 part 2 whose track header declares another size than the coded picture."""
+    data = video("mp4", codec="mpeg4")
+    at = data.index(b"tkhd") + 80
+    return data[:at] + struct.pack(">2I", width << 16, height << 16) + data[at + 8 :]
+
+
+def with_long_times():
+    """A turned MP4 whose track header is of version 1, with times of 64 bits."""
+    data = video("mp4", turn=90)
+    moov, trak, tkhd = (data.index(kind) - 4 for kind in (b"moov", b"trak", b"tkhd"))
+    header = data[tkhd + 8 : tkhd + 92]
+    longer = bytes(4) + header[4:8] + bytes(4) + header[8:20] + bytes(4) + header[20:]
+    grown = {at: struct.unpack_from(">I", data, at)[0] + 12 for at in (moov, trak)}
+    data = data[:tkhd] + box(b"tkhd", b"\x01" + header[1:4] + longer) + data[tkhd + 92 :]
+    for at, size in grown.items():
+        data = data[:at] + struct.pack(">I", size) + data[at + 4 :]
+    return data
+
+
+def with_latin_1_title():
+    """An MP4 whose title is no UTF-8."""
+    return video("mp4", title="Caf*").replace(b"Caf*", b"Caf\xe9")
+
+
+def with_countless_samples():
+    """A fragmented MP4 that declares 50 million samples in its first fragment, which take 1.2 GB when listed."""
+    data = fragmented()
+    at = data.index(b"trun") + 4
+    flags = struct.unpack_from(">I", data, at)[0] & 0x1  # without a size, time or flag for each, they take no room in the file
+    return data[:at] + struct.pack(">2I", flags, 50_000_000) + data[at + 8 :]
+
+
+def reference_movie():
+    """A QuickTime file that has no pictures and sends the player to an address."""
+    address = b"http://127.0.0.1/other.mov\x00"
+    reference = box(b"rdrf", bytes(4), b"url ", struct.pack(">I", len(address)), address)
+    return ftyp(b"qt  ", b"qt  ") + box(b"moov", box(b"rmra", box(b"rmda", reference)))
+
+
+def nested_boxes(depth=20_000):
+    """An MP4 with boxes in boxes in boxes."""
+    size = 8 * depth
+    return ftyp(b"isom") + b"".join(struct.pack(">I4s", size - 8 * level, b"moov") for level in range(depth))
+
+
+def many_boxes(count=1_000_000):
+    """An MP4 of 8 MB that consists of empty boxes."""
+    return ftyp(b"isom") + box(b"free") * count
+
+
+def many_tracks(count=100_000):
+    """An MP4 that declares more tracks than anybody has."""
+    return ftyp(b"isom") + box(b"moov", box(b"trak", box(b"tkhd", bytes(84)), box(b"mdia")) * count) + box(b"mdat")
+
+
+def huge_boxes():
+    """An MP4 with boxes that claim to be larger than a file can be."""
+    huge = struct.pack(">I4sQ", 1, b"trak", 2**64 - 1) + struct.pack(">I4sQ", 1, b"free", 2**64 - 99)
+    return ftyp(b"isom") + box(b"moov", huge)
+
+
+def heic_item():
+    """The boxes of a HEIC picture behind the brand of a video."""
+    item = box(b"meta", bytes(4), box(b"hdlr", bytes(8), b"pict", bytes(13)), box(b"pitm", bytes(4), b"\x00\x01"))
+    return ftyp(b"isom", b"mif1", b"heic") + item + box(b"mdat", bytes(1000))
+
+
+def endless_segment():
+    """The start of a WebM file of unknown length, up to its first element."""
+    data = video("webm", "libvpx", live="1")
+    return data[: data.index(b"\x18\x53\x80\x67") + 12]

@@ -1,0 +1,52 @@
+"""The real PostgreSQL and the real object store that the tests speak to."""
+
+import shutil
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from storage.embedded import Postgres, Store
+
+BUCKET = "media"
+
+
+@pytest.fixture(scope="session")
+def postgres_url():
+    """The libpq URL of a PostgreSQL server for the whole run."""
+    with postgres() as url:
+        yield url
+
+
+@contextmanager
+def postgres():
+    """A PostgreSQL server of its own, gone afterwards; gives its libpq URL."""
+    with short_directory() as directory, running(Postgres(directory / "postgres")) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def store_address():
+    """The StoreAddress of an object store for the whole run."""
+    with short_directory() as directory, running(Store(directory / "store", BUCKET)) as address:
+        yield address
+
+
+@contextmanager
+def short_directory():
+    """A new directory, gone afterwards. Not pytest's own: the path of a Unix socket has room for 100 bytes only."""
+    directory = Path(tempfile.mkdtemp(prefix="posthorn-"))
+    try:
+        yield directory
+    finally:
+        shutil.rmtree(directory)
+
+
+@contextmanager
+def running(server):
+    """Starts a Postgres or a Store, gives what its start gives, and stops it in the end, whatever happens."""
+    try:
+        yield server.start()
+    finally:
+        server.stop()

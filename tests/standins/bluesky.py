@@ -1,0 +1,880 @@
+"""Bluesky: an account's PDS, the public AppView, the PLC directory and the video service on one port.
+
+Answers were taken from the reference PDS 0.5.35; record rules are the lexicons of 2026-08-20, https://atproto.com/lexicons.
+"""
+
+import base64
+import hashlib
+import hmac
+import json
+import re
+import secrets
+from dataclasses import dataclass, field
+
+import regex
+
+from tests.standins.server import HOST, Answer, Network, parse_json, route, run, sniff
+
+ACCESS_SECONDS = 120 * 60
+REFRESH_SECONDS = 90 * 86400
+GRACE_SECONDS = 2 * 3600  # a used refresh token still yields its successor
+BLOB_SECONDS = 6 * 3600  # an unreferenced blob lives at least one hour; this one six
+RECORD_JSON_BYTES, JSON_BYTES = 1_000_000, 150 * 1024
+BLOB_BYTES = 52_428_800
+SERVICE_TOKEN_SECONDS = 3600
+RATES = {
+    "ip": (3000, 300), "session 5 min": (30, 300), "session day": (300, 86400),
+    "write hour": (5000, 3600), "write day": (35000, 86400), "blob day": (1000, 86400),
+}
+WRITE_POINTS = {"create": 3, "update": 2, "delete": 1}
+ACCESS, APP_PASSWORD, REFRESH = "com.atproto.access", "com.atproto.appPass", "com.atproto.refresh"
+REPO, SERVER = "com.atproto.repo.", "com.atproto.server."
+VIDEO_TYPES = ("video/mp4", "video/mpeg", "video/webm", "video/quicktime", "image/gif")
+VIDEO_STATES = ("CREATED", "ENCODING", "ENCODED", "SCANNING", "SCANNED", "UPLOADING", "UPLOADED")
+VIDEO_DID = "did:web:video.bsky.app"
+TID_LETTERS = "234567abcdefghijklmnopqrstuvwxyz"
+ERROR_ROWS = {  # name: (method, status, error, message, headers)
+    "expired_token": (REPO + "putRecord", 400, "ExpiredToken", "Token has expired"),
+    "revoked": (SERVER + "refreshSession", 400, "ExpiredToken", "Token has been revoked"),
+    "invalid_token": (REPO + "putRecord", 400, "InvalidToken", "Token could not be verified"),
+    "auth_missing": (REPO + "putRecord", 401, "AuthMissing", "Authentication Required"),
+    "wrong_password": (SERVER + "createSession", 401, "AuthenticationRequired", "Invalid identifier or password"),
+    "deactivated": (REPO + "putRecord", 401, "AccountDeactivated", "Account is deactivated"),
+    "taken_down": (REPO + "putRecord", 401, "AccountTakedown", "Account has been taken down"),
+    "invalid_oauth_token": (REPO + "putRecord", 401, "invalid_token", "Invalid token",
+                            {"WWW-Authenticate": 'DPoP error="invalid_token"'}),
+    "dpop_nonce": (REPO + "putRecord", 401, "use_dpop_nonce", "Resource server requires nonce in DPoP proof",
+                   {"WWW-Authenticate": 'DPoP error="use_dpop_nonce"', "DPoP-Nonce": "nonce-1"}),
+    "scope_missing": (REPO + "putRecord", 403, "ScopeMissingError",
+                      'Missing required scope "repo:app.bsky.feed.post?action=update"'),
+    "account_not_found": (REPO + "putRecord", 403, "AccountNotFound", "Account not found"),
+    "invalid_record": (REPO + "putRecord", 400, "InvalidRequest",
+                       'Invalid app.bsky.feed.post record: Missing required key "alt" at $.record.embed.images[0]'),
+    "blob_not_found": (REPO + "putRecord", 400, "BlobNotFound",
+                       "Could not find blob: bafkreihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku"),
+    "invalid_swap": (REPO + "putRecord", 400, "InvalidSwap",
+                     "Record was at bafyreid56tr5etoz446e2b6ha6jndx5hsyztpx3cmvetmz7yv4wzlhch6y"),
+    "payload_too_large": (REPO + "uploadBlob", 413, "PayloadTooLarge", "request entity too large"),
+    "rate_limited": (REPO + "putRecord", 429, "RateLimitExceeded", "Rate Limit Exceeded", {
+        "RateLimit-Limit": "5000", "RateLimit-Remaining": "0", "RateLimit-Reset": "4102444800",
+        "RateLimit-Policy": "5000;w=3600"}),
+    "server_error": (REPO + "putRecord", 500, "InternalServerError", "Internal Server Error"),
+    "upstream_failure": (REPO + "putRecord", 502, "UpstreamFailure", "Upstream service unreachable"),
+}
+ERRORS = {
+    name: {"endpoint": method, "status": status, "body": {"error": error, "message": message}, "headers": dict(*headers)}
+    for name, (method, status, error, message, *headers) in ERROR_ROWS.items()
+} | {
+    "unavailable": {"endpoint": REPO + "putRecord", "status": 503, "body": "<html>503 Service Unavailable</html>"},
+    "gateway_timeout": {"endpoint": REPO + "putRecord", "status": 504, "body": "<html>504 Gateway Time-out</html>"},
+    "video_failed": {"endpoint": "app.bsky.video.getJobStatus", "status": 200, "body": {"jobStatus": {
+        "jobId": "j", "did": "did:plc:j", "state": "JOB_STATE_FAILED", "error": "video processing error",
+        "failureCode": "encoding_failure", "message": "Failed to process video"}}},
+}
+
+DID = r"did:[a-z]+:[a-zA-Z0-9._:%-]*[a-zA-Z0-9._-]"
+HANDLE = r"([a-zA-Z0-9]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?\.)+[a-zA-Z]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?"
+NSID = r"[a-zA-Z]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?(\.[a-zA-Z0-9]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?)+\.[a-zA-Z][a-zA-Z0-9]{0,62}"
+RKEY = r"(?!\.\.?$)[a-zA-Z0-9_~.:-]{1,512}"
+LANGUAGE = (r"(?:i|x)(-[A-Za-z0-9]{1,8})+|[a-z]{2,3}(-[A-Za-z]{3}){0,3}(-[A-Za-z]{4})?(-([A-Za-z]{2}|[0-9]{3}))?"
+            r"(-([A-Za-z0-9]{5,8}|[0-9][A-Za-z0-9]{3}))*(-[0-9A-WY-Za-wy-z](-[A-Za-z0-9]{2,8})+)*(-[xX](-[A-Za-z0-9]{1,8})+)?")
+FORMATS = {
+    "DID": DID, "handle": HANDLE, "AT identifier": f"{DID}|{HANDLE}", "NSID": NSID, "record key": RKEY,
+    "at-uri": f"at://({DID}|{HANDLE})(/{NSID}(/{RKEY})?)?", "TID string": "[234567a-j][234567a-z]{12}", "language": LANGUAGE,
+    "datetime": r"(?!.*-00:00$)\d{4}-(0[1-9]|1[012])-([0-2]\d|3[01])T([01]\d|2[0-3]):[0-5]\d:([0-5]\d|60)(\.\d+)?"
+                r"(Z|[+-]([01]\d|2[0-3]):[0-5]\d)",
+    "uri": r"\w+:(//)?[^\s/]\S*", "CID string": "baf[yk]rei[a-z2-7]{52}",
+}
+
+
+class Invalid(Exception):
+    """A value that breaks a rule of its lexicon."""
+
+    def __init__(self, message: str, path: str = ""):
+        super().__init__(f"{message} at {path}" if path else message)
+        self.message = message
+
+
+def string(max_bytes=None, max_graphemes=None, form=None):
+    """A string; form is a key of FORMATS."""
+
+    def check(value, path):
+        _expect(isinstance(value, str), "string", value, path)
+        _at_most("string", max_bytes, len(value.encode(errors="surrogatepass")), path)
+        _at_most("grapheme", max_graphemes, len(regex.findall(r"\X", value)), path)
+        if form and not re.fullmatch(FORMATS[form], value, re.ASCII):
+            raise Invalid(f"Invalid {form} (got {_show(value)})", path)
+
+    return check
+
+
+def integer(minimum):
+    """A safe JavaScript integer."""
+
+    def check(value, path):
+        _expect(_is_integer(value), "integer", value, path)
+        if value < minimum:
+            raise Invalid(f"integer too small (minimum {minimum}, got {value})", path)
+
+    return check
+
+
+def array(item, most=None):
+    """A list of up to `most` items."""
+
+    def check(value, path):
+        _expect(isinstance(value, list), "array", value, path)
+        _at_most("array", most, len(value), path)
+        for index, entry in enumerate(value):
+            item(entry, f"{path}[{index}]")
+
+    return check
+
+
+def record(kind, required, optional=None):
+    """An object with a fixed or absent $type; other members are free, as lexicon objects are open."""
+
+    def check(value, path):
+        _expect(isinstance(value, dict), "object", value, path)
+        if kind and value.get("$type", kind) != kind:
+            raise Invalid(f"Expected {_show(kind)} (got {_show(value['$type'])})", f"{path}.$type")
+        for key, rule in {**required, **(optional or {})}.items():
+            if key in value:
+                rule(value[key], f"{path}.{key}")
+            elif key in required:
+                raise Invalid(f'Missing required key "{key}"', path)
+
+    check.kind = kind
+    return check
+
+
+def union(*members, closed=False):
+    """An object told apart by $type; an open union lets unknown types pass unchecked."""
+    kinds = {member.kind: member for member in members}
+
+    def check(value, path):
+        typed = isinstance(value, dict) and "$type" in value
+        _expect(typed, 'an object which includes the "$type" property', value, path)
+        if value["$type"] in kinds:
+            kinds[value["$type"]](value, path)
+        elif closed:
+            *most, last = map(_show, kinds)
+            raise Invalid(f"Expected one of {', '.join(most)} or {last} (got {_show(value['$type'])})", f"{path}.$type")
+
+    return check
+
+
+def blob(accept, max_bytes):
+    """A blob reference with exactly its four members."""
+
+    def check(value, path):
+        shape = isinstance(value, dict) and set(value) == {"$type", "ref", "mimeType", "size"} and value["$type"] == "blob"
+        whole = shape and _is_integer(value["size"]) and "/" in str(value["mimeType"]) and _link(value["ref"])
+        _expect(whole, "blob", value, path)
+        if not re.fullmatch(accept.replace("*", ".*"), value["mimeType"]):
+            raise Invalid(f"Expected {_show(accept)} (got {_show(value['mimeType'])})", f"{path}.mimeType")
+        _at_most("blob", max_bytes, value["size"], path)
+
+    return check
+
+
+def anything(value, path):
+    """Any value of the data model, which has no fractions."""
+    for key, member in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+        anything(member, f"{path}[{key}]" if isinstance(value, list) else f"{path}.{key}")
+    kinds = "one of null, boolean, integer, string, cid, bytes, array or object"
+    _expect(not isinstance(value, float | int) or isinstance(value, bool) or _is_integer(value), kinds, value, path)
+
+
+def free_object(value, path):
+    """An object of any shape."""
+    _expect(isinstance(value, dict), "object", value, path)
+    anything(value, path)
+
+
+def boolean(value, path):
+    """true or false."""
+    _expect(isinstance(value, bool), "boolean", value, path)
+
+
+TEXT, TAG, URI, AT_URI = string(), string(640, 64), string(form="uri"), string(form="at-uri")
+CID, DATE, LANG = string(form="CID string"), string(form="datetime"), string(form="language")
+STRONG_REF = record("com.atproto.repo.strongRef", {"uri": AT_URI, "cid": CID})
+ASPECT = record("app.bsky.embed.defs#aspectRatio", {"width": integer(1), "height": integer(1)})
+FACET = record("app.bsky.richtext.facet", {
+    "index": record("app.bsky.richtext.facet#byteSlice", {"byteStart": integer(0), "byteEnd": integer(0)}),
+    "features": array(union(
+        record("app.bsky.richtext.facet#mention", {"did": string(form="DID")}),
+        record("app.bsky.richtext.facet#link", {"uri": URI}),
+        record("app.bsky.richtext.facet#tag", {"tag": TAG}),
+    )),
+})
+PICTURE = {"image": blob("image/*", 2_000_000), "alt": TEXT}
+IMAGES = record("app.bsky.embed.images", {
+    "images": array(record("app.bsky.embed.images#image", PICTURE, {"aspectRatio": ASPECT}), 4),
+})
+GALLERY = record("app.bsky.embed.gallery", {
+    "items": array(union(record("app.bsky.embed.gallery#image", {**PICTURE, "aspectRatio": ASPECT})), 20),
+})
+VIDEO = record("app.bsky.embed.video", {"video": blob("video/mp4", 300_000_000)}, {
+    "captions": array(record("app.bsky.embed.video#caption", {"lang": LANG, "file": blob("text/vtt", 20_000)}), 20),
+    "alt": TEXT, "aspectRatio": ASPECT, "presentation": TEXT,
+})
+EXTERNAL = record("app.bsky.embed.external", {
+    "external": record("app.bsky.embed.external#external", {"uri": URI, "title": TEXT, "description": TEXT}, {
+        "thumb": blob("image/*", 1_000_000), "associatedRefs": array(STRONG_REF),
+    }),
+})
+QUOTE = record("app.bsky.embed.record", {"record": STRONG_REF})
+QUOTE_WITH_MEDIA = record("app.bsky.embed.recordWithMedia", {"record": QUOTE, "media": union(IMAGES, VIDEO, GALLERY, EXTERNAL)})
+LABELS = record("com.atproto.label.defs#selfLabels", {
+    "values": array(record("com.atproto.label.defs#selfLabel", {"val": string(128)}), 10),
+})
+SLICE = record("app.bsky.feed.post#textSlice", {"start": integer(0), "end": integer(0)})
+GATE = "app.bsky.feed.threadgate#"
+RECORDS = {
+    "app.bsky.feed.post": record(None, {"text": string(3000, 300), "createdAt": DATE}, {
+        "entities": array(record("app.bsky.feed.post#entity", {"index": SLICE, "type": TEXT, "value": TEXT})),
+        "facets": array(FACET),
+        "reply": record("app.bsky.feed.post#replyRef", {"root": STRONG_REF, "parent": STRONG_REF}),
+        "embed": union(IMAGES, VIDEO, GALLERY, EXTERNAL, QUOTE, QUOTE_WITH_MEDIA),
+        "langs": array(LANG, 3), "labels": union(LABELS), "tags": array(TAG, 8),
+    }),
+    "app.bsky.feed.threadgate": record(None, {"post": AT_URI, "createdAt": DATE}, {
+        "allow": array(union(
+            record(GATE + "mentionRule", {}), record(GATE + "followerRule", {}), record(GATE + "followingRule", {}),
+            record(GATE + "listRule", {"list": AT_URI}),
+        ), 5),
+        "hiddenReplies": array(AT_URI, 300),
+    }),
+    "app.bsky.feed.postgate": record(None, {"post": AT_URI, "createdAt": DATE}, {
+        "detachedEmbeddingUris": array(AT_URI, 50),
+        "embeddingRules": array(union(record("app.bsky.feed.postgate#disableRule", {})), 5),
+    }),
+}
+
+
+def cid_of(value, codec=0x71) -> str:
+    """CIDv1 with SHA-256: of a record as DAG-CBOR, or with codec 0x55 of raw bytes."""
+    data = value if codec == 0x55 else _cbor(value)
+    digest = bytes([1, codec, 0x12, 0x20]) + hashlib.sha256(data).digest()
+    return "b" + base64.b32encode(digest).decode().lower().rstrip("=")
+
+
+def blobs_in(value):
+    """Every blob reference inside a record, in any member."""
+    if isinstance(value, dict) and value.get("$type") == "blob":
+        yield value
+    elif isinstance(value, dict | list):
+        for member in value.values() if isinstance(value, dict) else value:
+            yield from blobs_in(member)
+
+
+def spans(value: dict) -> list[dict]:
+    """What each facet of a post covers. The network stores any range; `text` is None when the range is not whole characters."""
+    data, found = value["text"].encode(), []
+    for facet in value.get("facets", []):
+        start, end = facet["index"]["byteStart"], facet["index"]["byteEnd"]
+        try:
+            text = data[start:end].decode() if start < end <= len(data) else None
+        except UnicodeDecodeError:
+            text = None
+        found.append({"start": start, "end": end, "text": text, "features": facet["features"]})
+    return found
+
+
+class Refusal(Answer):
+    """An XRPC error: {"error": name, "message": text}."""
+
+    def __init__(self, status, error, message, headers=None):
+        super().__init__(status, {"error": error, "message": message}, headers)
+
+
+@dataclass
+class Account:
+    """One account and its repository; passwords maps each password to the scope of its tokens."""
+
+    did: str
+    handle: str
+    email: str
+    email_confirmed: bool
+    display_name: str | None
+    avatar: str | None
+    passwords: dict = field(repr=False)
+    email_factor: bool = False  # a code by e-mail beside the main password
+    status: str | None = None  # "deactivated" or "takendown"
+    commit: str = ""
+    blobs: dict = field(default_factory=dict, repr=False)  # cid: {"mimeType", "size", "temporary", "time"}
+
+
+@dataclass
+class Write:
+    """One checked change of a repository."""
+
+    action: str
+    uri: str
+    value: dict | None = None
+    cid: str | None = None
+    status: str | None = None
+
+
+def query(nsid, params=None, auth=None):
+    """Mark a handler(self, request, account, params) of GET /xrpc/nsid."""
+    return route("GET", f"/xrpc/{nsid}", nsid, params=params or record(None, {}), auth=auth)
+
+
+def procedure(nsid, body=None, auth=None, types=("application/json",), most=JSON_BYTES, rates=None):
+    """Mark a handler(self, request, account, body) of POST /xrpc/nsid; body None takes none, bytes takes raw ones."""
+    return route("POST", f"/xrpc/{nsid}", nsid, body=body, auth=auth, types=types, most=most, rates=rates)
+
+
+def writing(nsid, action, body):
+    """A procedure that changes the repository and costs points for it."""
+
+    def rates(request, account, data):
+        actions = [write["$type"].split("#")[1] for write in data["writes"]] if "writes" in data else [action]
+        points = sum(WRITE_POINTS[action] for action in actions)
+        return [("write hour", account.did, points), ("write day", account.did, points)]
+
+    return procedure(nsid, body, "access", most=RECORD_JSON_BYTES, rates=rates)
+
+
+REPO_NAME, COLLECTION, KEY = string(form="AT identifier"), string(form="NSID"), string(form="record key")
+SWAPS = {"validate": boolean, "swapCommit": CID}
+WRITES = array(union(
+    record(REPO + "applyWrites#create", {"collection": COLLECTION, "value": free_object}, {"rkey": KEY}),
+    record(REPO + "applyWrites#update", {"collection": COLLECTION, "rkey": KEY, "value": free_object}),
+    record(REPO + "applyWrites#delete", {"collection": COLLECTION, "rkey": KEY}),
+    closed=True,
+))
+
+
+class BlueskyServer(Network):
+    """The network. posts are the public post records in order of creation, records is every record by its at:// address.
+
+    access_seconds is the life of an access token, blob_bytes the PDS's upload ceiling, video_polls how many getJobStatus
+    answers come before a video is ready.
+    """
+
+    errors = ERRORS
+
+    def __init__(self, port=0, access_seconds=ACCESS_SECONDS, blob_bytes=BLOB_BYTES, video_polls=2):
+        super().__init__(port)
+        self.access_seconds, self.blob_bytes, self.video_polls = access_seconds, blob_bytes, video_polls
+        self.rates = dict(RATES)
+        self.accounts: dict[str, Account] = {}
+        self.records: dict[str, dict] = {}
+        self.did = f"did:web:{HOST}"
+        self._sessions, self._jobs, self._key, self._last_tid = {}, {}, secrets.token_bytes(32), 0
+
+    def add_user(self, handle, app_password, *, password=None, email=None, email_confirmed=True, display_name=None, avatar=None,
+                 email_factor=False) -> str:
+        """Create an account and return its DID. `password` is the main one, whose tokens are not limited to an app's scope."""
+        did = "did:plc:" + base64.b32encode(hashlib.sha256(handle.encode()).digest()).decode().lower()[:24]
+        passwords = {app_password: APP_PASSWORD} | ({password: ACCESS} if password else {})
+        self.accounts[did] = Account(did, handle, email or f"{handle}@example.com", email_confirmed, display_name, avatar,
+                                     passwords, email_factor, commit=cid_of({"did": did}))
+        return did
+
+    def revoke(self, did: str, app_password: str):
+        """Delete an app password: refreshing ends at once, an access token goes on until its own end."""
+        del self.accounts[did].passwords[app_password]
+
+    def accept(self, request, options):
+        if options.get("body") is bytes and options["auth"]:
+            self._authenticate(request, options)
+        if "most" in options and (request.length or 0) > (self.blob_bytes if options["body"] is bytes else options["most"]):
+            name = "PayloadTooLarge" if options["body"] is bytes else "PayloadTooLargeError"
+            raise Refusal(413, name, "request entity too large")
+
+    def call(self, request, options, handler):
+        data = self._params(request, options) if "params" in options else None
+        account = self._authenticate(request, options)
+        if "body" in options:
+            data = self._body(request, options)
+        charges = options["rates"](request, account, data) if options.get("rates") else []
+        self._charge(request, [("ip", "loopback", 1), *charges])
+        return handler(self, request, account, data)
+
+    def no_route(self, request, methods):
+        if not request.path.startswith("/xrpc/"):
+            return Answer(404, f"Cannot {request.method} {request.path}")
+        if methods:
+            return Refusal(400, "InvalidRequest", f"Incorrect HTTP method ({request.method}) expected {methods[0]}")
+        if not request.headers.get("Authorization"):
+            return Refusal(401, "AuthMissing", "Authentication Required")
+        return Refusal(501, "MethodNotImplemented", "Method Not Implemented")
+
+    # sessions
+
+    @procedure(SERVER + "createSession",
+               record(None, {"identifier": TEXT, "password": TEXT}, {"authFactorToken": TEXT, "allowTakendown": boolean}),
+               rates=lambda _, account, data: [(rate, data["identifier"], 1) for rate in ("session 5 min", "session day")])
+    def create_session(self, request, _, data):
+        """Log in by handle, DID or e-mail; a handle has no @."""
+        name = data["identifier"].lower()
+        account = self._account(name) or next((one for one in self.accounts.values() if one.email == name), None)
+        scope = account and account.passwords.get(data["password"])
+        if not scope or (account.status == "takendown" and scope == APP_PASSWORD):
+            raise Refusal(401, "AuthenticationRequired", "Invalid identifier or password")
+        if account.status == "takendown":
+            raise Refusal(401, "AccountTakedown", "Account has been taken down")
+        if account.email_factor and scope == ACCESS and not data.get("authFactorToken"):
+            raise Refusal(401, "AuthFactorTokenRequired", "A sign in code has been sent to your email address")
+        return self._session(account, data["password"], secrets.token_urlsafe(16))
+
+    @procedure(SERVER + "refreshSession", auth="refresh")
+    def refresh_session(self, request, account, _):
+        """Rotate both tokens; a used refresh token yields the same successor for two hours."""
+        if account.status == "takendown":
+            raise Refusal(401, "AccountTakedown", "Account has been taken down")
+        session = self._sessions.get(request.args["jti"])
+        if session is None or session["password"] not in account.passwords or session["end"] <= self.now():
+            raise Refusal(400, "ExpiredToken", "Token has been revoked")
+        session["end"] = min(session["end"], self.now() + GRACE_SECONDS)
+        session["next"] = session["next"] or secrets.token_urlsafe(16)
+        return self._session(account, session["password"], session["next"])
+
+    @query(SERVER + "getSession", auth="access")
+    def get_session(self, request, account, _):
+        """Who the token belongs to."""
+        return self._profile_of_session(account)
+
+    @query(SERVER + "getServiceAuth",
+           record(None, {"aud": string(2048)}, {"exp": integer(-2**53), "lxm": COLLECTION}), auth="access")
+    def get_service_auth(self, request, account, data):
+        """A short token for one method of another service."""
+        lxm, left = data.get("lxm"), data.get("exp", self.now() + 60) - self.now()
+        if not re.fullmatch(rf"({DID})(#\w+)?", data["aud"]):
+            raise Refusal(400, "InvalidRequest", "aud must be a valid atproto DID or did#serviceId reference")
+        if lxm and lxm.startswith("chat.bsky.") and request.args["scope"] != ACCESS:
+            raise Refusal(400, "InvalidRequest",
+                          f"insufficient access to request a service auth token for the following method: {lxm}")
+        if left < 0:
+            raise Refusal(400, "BadExpiration", "expiration is in past")
+        if left > SERVICE_TOKEN_SECONDS:
+            raise Refusal(400, "BadExpiration", "cannot request a token with an expiration more than an hour in the future")
+        if not lxm and left > 60:
+            raise Refusal(400, "BadExpiration",
+                          "cannot request a method-less token with an expiration more than a minute in the future")
+        claims = {"iss": account.did, "aud": data["aud"], "exp": int(self.now() + left), "jti": secrets.token_hex(8)}
+        return {"token": self._sign("JWT", claims | ({"lxm": lxm} if lxm else {}))}
+
+    @query(SERVER + "describeServer")
+    def describe_server(self, *_):
+        """The PDS itself."""
+        return {"did": self.did, "availableUserDomains": [".test"], "inviteCodeRequired": False,
+                "blobUploadLimit": self.blob_bytes, "links": {}, "contact": {}}
+
+    # repository
+
+    @procedure(REPO + "uploadBlob", bytes, "access", types=None,
+               rates=lambda request, account, data: [("blob day", account.did, 1)])
+    def upload_blob(self, request, account, data):
+        """Store bytes for a record to come; the type is corrected by the content, as far as that is known."""
+        if account.status == "takendown":
+            raise Refusal(401, "AccountTakedown", "Account has been taken down")
+        return {"blob": self._store(account, data, sniff(data) or request.media_type)}
+
+    @writing(REPO + "putRecord", "update", record(
+        None, {"repo": REPO_NAME, "collection": COLLECTION, "rkey": KEY, "record": free_object},
+        {**SWAPS, "swapRecord": lambda value, path: value is None or CID(value, path)}))
+    def put_record(self, request, account, data):
+        """Create or replace. An identical record changes nothing and is not a conflict, whatever swapRecord says."""
+        self._own(account, data["repo"])
+        uri = f"at://{account.did}/{data['collection']}/{data['rkey']}"
+        current = self.records.get(uri)
+        write = self._prepare(account, "update" if current else "create", data, data["record"], "$.record")
+        if current and current["cid"] == write.cid:
+            return _written(write)
+        if "swapRecord" in data and data["swapRecord"] != (current and current["cid"]):
+            raise Refusal(400, "InvalidSwap", f"Record was at {current['cid'] if current else 'null'}")
+        return _written(write, self._commit(account, [write], data))
+
+    @writing(REPO + "createRecord", "create", record(
+        None, {"repo": REPO_NAME, "collection": COLLECTION, "record": free_object}, {**SWAPS, "rkey": KEY}))
+    def create_record(self, request, account, data):
+        """Create; a key that is taken ends in a 500."""
+        self._own(account, data["repo"])
+        write = self._prepare(account, "create", data, data["record"], "$.record")
+        return _written(write, self._commit(account, [write], data))
+
+    @writing(REPO + "applyWrites", None, record(None, {"repo": REPO_NAME, "writes": WRITES}, SWAPS))
+    def apply_writes(self, request, account, data):
+        """Several changes in one commit: all or none."""
+        self._own(account, data["repo"])
+        if len(data["writes"]) > 200:
+            raise Refusal(400, "InvalidRequest", "Too many writes. Max: 200")
+        writes = []
+        for index, change in enumerate(data["writes"]):
+            action, details = change["$type"].split("#")[1], {**change, "validate": data.get("validate")}
+            writes.append(self._prepare(account, action, details, change.get("value"), f"$.writes[{index}].record"))
+        commit = self._commit(account, writes, data)
+        return {"commit": commit, "results": [
+            {"$type": f"{REPO}applyWrites#{write.action}Result"} | ({} if write.action == "delete" else _written(write))
+            for write in writes]}
+
+    @query(REPO + "getRecord", record(None, {"repo": REPO_NAME, "collection": COLLECTION, "rkey": KEY}, {"cid": CID}))
+    def get_record(self, request, _, data):
+        """One record, for everybody."""
+        account = self._account(data["repo"])
+        if account is None:
+            raise Refusal(400, "InvalidRequest", f"Could not find repo: {data['repo']}")
+        uri = f"at://{account.did}/{data['collection']}/{data['rkey']}"
+        found = self.records.get(uri)
+        if account.status or found is None or data.get("cid", found["cid"]) != found["cid"]:
+            raise Refusal(400, "RecordNotFound", f"Could not locate record: {uri}")
+        return {"uri": uri, **found}
+
+    # identity and profile
+
+    @query("com.atproto.identity.resolveHandle", record(None, {"handle": string(form="handle")}))
+    def resolve_handle(self, request, _, data):
+        """Handle to DID."""
+        account = self._account(data["handle"].lower())
+        if account is None or account.handle != data["handle"].lower():
+            raise Refusal(400, "HandleNotFound", "Unable to resolve handle")
+        return {"did": account.did}
+
+    @query("app.bsky.actor.getProfile", record(None, {"actor": REPO_NAME}), auth="optional")
+    def get_profile(self, request, _, data):
+        """What the AppView shows of an account; displayName and avatar only when the account has them."""
+        account = self._account(data["actor"].lower())
+        if account is None:
+            raise Refusal(400, "InvalidRequest", "Profile not found")
+        known = {"displayName": account.display_name, "avatar": account.avatar}
+        return {"did": account.did, "handle": account.handle, **{key: value for key, value in known.items() if value},
+                "followersCount": 0, "followsCount": 0, "indexedAt": "2026-01-01T00:00:00.000Z",
+                "postsCount": sum(post["did"] == account.did for post in self.posts)}
+
+    @route("GET", "/:did", "plc")
+    def did_document(self, request, *_):
+        """The PLC directory's document of a did:plc."""
+        account = self.accounts.get(request.args["did"])
+        if account is None:
+            return Answer(404, {"message": f"DID not registered: {request.args['did']}"})
+        return self._document(account)
+
+    # video service
+
+    @procedure("app.bsky.video.uploadVideo", bytes, types=VIDEO_TYPES)
+    def upload_video(self, request, _, data):
+        """Take a video for transcoding; bytes that were processed before are told apart."""
+        account = self._video_account(request, REPO + "uploadBlob", self._dids())
+        named = dict(request.query)
+        if named.get("did") != account.did or not named.get("name"):
+            raise Answer(400, {"did": "", "error": "did and name are required", "jobId": "", "state": ""})
+        if not account.email_confirmed:
+            raise Answer(400, {"jobStatus": {"did": "", "error": "unconfirmed_email", "jobId": "", "state": ""}})
+        job_id = hashlib.sha256(account.did.encode() + data).hexdigest()[:20]
+        job = self._jobs.setdefault(job_id, {"did": account.did, "polls": 0, "data": data, "blob": None, "again": False})
+        if job["blob"]:
+            job["again"] = True
+            return Answer(409, {key: value for key, value in self._job_status(job_id).items() if key != "blob"})
+        return self._job_status(job_id)
+
+    @query("app.bsky.video.getJobStatus", record(None, {"jobId": TEXT}))
+    def get_job_status(self, request, _, data):
+        """One step of a video's way; the last one puts the blob on the account's PDS."""
+        job = self._jobs.get(data["jobId"])
+        if job is None:
+            raise Refusal(400, "InvalidRequest", "job not found")
+        job["polls"] += 1
+        if job["polls"] > self.video_polls and not job["blob"]:
+            job["blob"] = self._store(self.accounts[job["did"]], b"transcoded" + job["data"], "video/mp4")
+        return {"jobStatus": self._job_status(data["jobId"])}
+
+    @query("app.bsky.video.getUploadLimits")
+    def get_upload_limits(self, request, *_):
+        """How much the account may still upload today."""
+        account = self._video_account(request, "app.bsky.video.getUploadLimits", (VIDEO_DID, *self._dids()))
+        if not account.email_confirmed:
+            return {"canUpload": False, "error": "unconfirmed_email", "message": "Confirm your email to upload videos"}
+        return {"canUpload": True, "remainingDailyVideos": 25, "remainingDailyBytes": 10_000_000_000}
+
+    # private
+
+    def _params(self, request, options):
+        given = dict(request.query)
+        if re.fullmatch(r"-?\d+", given.get("exp", "")):
+            given["exp"] = int(given["exp"])
+        try:
+            options["params"](given, "$")
+        except Invalid as problem:
+            raise Refusal(400, "InvalidRequest", f"Invalid {request.endpoint} params: {problem.message}") from None
+        return given
+
+    def _body(self, request, options):
+        if options["body"] is None:
+            if request.size:
+                raise Refusal(400, "InvalidRequest", "A request body was provided when none was expected")
+            return None
+        if request.length is None or (not request.size and options["body"] is not bytes):
+            raise Refusal(400, "InvalidRequest", "A request body is expected but none was provided")
+        if "/" not in request.media_type:
+            raise Refusal(400, "InvalidRequest", "Request encoding (Content-Type) required but not provided")
+        if options["types"] and request.media_type not in options["types"]:
+            raise Refusal(400, "InvalidRequest", f"Wrong request encoding (Content-Type): {request.media_type}")
+        if options["body"] is bytes:
+            return request.body
+        try:
+            data = parse_json(request.body)
+        except ValueError:
+            raise Refusal(400, "SyntaxError", "Unexpected token in JSON at position 0") from None
+        try:
+            options["body"](data, "$")
+        except Invalid as problem:
+            raise Refusal(400, "InvalidRequest", str(problem)) from None
+        return data
+
+    def _authenticate(self, request, options):
+        auth, header = options.get("auth"), request.headers.get("Authorization")
+        if auth is None or (auth == "optional" and not header):
+            return None
+        if not header:
+            raise Refusal(401, "AuthMissing", "Authentication Required")
+        scheme, _, token = header.partition(" ")
+        if not token or " " in token:
+            raise Refusal(400, "InvalidToken", "Malformed authorization header")
+        if scheme.lower() == "dpop":
+            raise Refusal(401, "invalid_token", "Invalid token", {"WWW-Authenticate": 'DPoP error="invalid_token"'})
+        if scheme.lower() != "bearer":
+            raise Refusal(400, "InvalidToken", f"Unsupported authorization type: {scheme}")
+        claims = self._claims(token, "refresh+jwt" if auth == "refresh" else "at+jwt")
+        request.args |= {"scope": claims["scope"], "jti": claims.get("jti")}
+        return self.accounts[claims["sub"]]
+
+    def _charge(self, request, charges):
+        windows = [self.take(*charge) for charge in charges]
+        tightest = min(windows, key=lambda window: (not window.exceeded, window.remaining))
+        request.reply_headers |= {
+            "RateLimit-Limit": str(tightest.limit), "RateLimit-Remaining": str(tightest.remaining),
+            "RateLimit-Reset": str(int(tightest.reset)), "RateLimit-Policy": f"{tightest.limit};w={tightest.seconds}"}
+        if tightest.exceeded:
+            raise Refusal(429, "RateLimitExceeded", "Rate Limit Exceeded")
+
+    def _account(self, name):
+        return self.accounts.get(name) or next((one for one in self.accounts.values() if one.handle == name.lower()), None)
+
+    def _own(self, account, repo):
+        owner = self._account(repo)
+        if owner is None:
+            raise Refusal(403, "AccountNotFound", "Account not found")
+        if owner.status == "takendown":
+            raise Refusal(401, "AccountTakedown", "Account has been taken down")
+        if owner.status == "deactivated":
+            raise Refusal(401, "AccountDeactivated", "Account is deactivated")
+        if owner is not account:
+            raise Refusal(401, "AuthenticationRequired", "Authentication Required")
+
+    def _session(self, account, password, refresh_id):
+        now, scope = self.now(), account.passwords[password]
+        self._sessions.setdefault(refresh_id, {"password": password, "end": now + REFRESH_SECONDS, "next": None})
+        access = {"scope": scope, "aud": self.did, "sub": account.did, "iat": int(now), "exp": int(now + self.access_seconds)}
+        refresh = {**access, "scope": REFRESH, "jti": refresh_id, "exp": int(now + REFRESH_SECONDS)}
+        tokens = {"accessJwt": self._sign("at+jwt", access), "refreshJwt": self._sign("refresh+jwt", refresh)}
+        return tokens | self._profile_of_session(account)
+
+    def _profile_of_session(self, account):
+        status = {"status": account.status} if account.status else {}
+        return {"did": account.did, "didDoc": self._document(account), "handle": account.handle, "email": account.email,
+                "emailConfirmed": account.email_confirmed, "active": not account.status, **status}
+
+    def _document(self, account):
+        return {"@context": ["https://www.w3.org/ns/did/v1"], "id": account.did, "alsoKnownAs": [f"at://{account.handle}"],
+                "verificationMethod": [], "service": [
+                    {"id": "#atproto_pds", "type": "AtprotoPersonalDataServer", "serviceEndpoint": self.url}]}
+
+    def _sign(self, kind, claims):
+        parts = [_base64(json.dumps(part).encode()) for part in ({"typ": kind, "alg": "HS256"}, claims)]
+        return ".".join([*parts, self._seal(parts)])
+
+    def _seal(self, parts):
+        return _base64(hmac.digest(self._key, ".".join(parts).encode(), "sha256"))
+
+    def _claims(self, token, kind):
+        *parts, seal = token.split(".")
+        if len(parts) != 2 or not hmac.compare_digest(seal.encode(), self._seal(parts).encode()):
+            raise Refusal(400, "InvalidToken", "Token could not be verified")
+        header, claims = (json.loads(base64.urlsafe_b64decode(part + "==")) for part in parts)
+        if header["typ"] != kind:
+            raise Refusal(400, "InvalidToken", "Token could not be verified")
+        if claims["exp"] <= self.now():
+            raise Refusal(400, "ExpiredToken", "Token has expired")
+        return claims
+
+    def _dids(self):
+        return self.did, f"{self.did}%3A{self.port}"  # a real PDS has no port, so both spellings are right here
+
+    def _tid(self):
+        self._last_tid = max(self._last_tid + 1, int(self.now() * 1_000_000))
+        number = self._last_tid << 10
+        return "".join(TID_LETTERS[number >> shift & 31] for shift in range(60, -1, -5))
+
+    def _prepare(self, account, action, details, value, path):
+        collection, validate = details["collection"], details.get("validate")
+        rkey = details.get("rkey") or self._tid()
+        uri = f"at://{account.did}/{collection}/{rkey}"
+        if action == "delete":
+            return Write(action, uri)
+        if value.get("$type", collection) != collection:
+            raise Refusal(400, "InvalidRequest", f"Invalid $type: expected {collection}, got {value['$type']}")
+        value = {**value, "$type": collection}
+        rules = RECORDS.get(collection)
+        if validate and not rules:
+            raise Refusal(400, "InvalidRequest", f"Unknown lexicon type: {collection}")
+        if rules and validate is not False:
+            _check(f"Invalid record key for {collection}", string(form="TID string"), rkey, "$")
+            _check(f"Invalid {collection} record", rules, value, path)
+        status = None if validate is False else "valid" if rules else "unknown"
+        return Write(action, uri, value, cid_of(value), status)
+
+    def _commit(self, account, writes, data):
+        if data.get("swapCommit") not in (None, account.commit):
+            raise Refusal(400, "InvalidSwap", f"Commit was at {account.commit}")
+        present = set(self.records)
+        for write in writes:
+            if (write.action == "create") == (write.uri in present):
+                raise Refusal(500, "InternalServerError", "Internal Server Error")
+            present.add(write.uri)
+        used = [self._verify(account, reference) for write in writes for reference in blobs_in(write.value)]
+        for stored in used:
+            stored["temporary"] = False
+        for write in writes:
+            self._apply(account, write)
+        rev = self._tid()
+        account.commit = cid_of({"did": account.did, "rev": rev})
+        return {"cid": account.commit, "rev": rev}
+
+    def _verify(self, account, reference):
+        cid = reference["ref"]["$link"]
+        stored = account.blobs.get(cid)
+        if stored is None or (stored["temporary"] and self.now() - stored["time"] > BLOB_SECONDS):
+            raise Refusal(400, "BlobNotFound", f"Could not find blob: {cid}")
+        for key, error, name in (("mimeType", "InvalidMimeType", "Mimetype"), ("size", "InvalidSize", "Size")):
+            if stored["temporary"] and reference[key] != stored[key]:
+                raise Refusal(400, error, f"Referenced {name} does not match stored blob. "
+                                          f"Expected: {stored[key]}, Got: {reference[key]}")
+        return stored
+
+    def _apply(self, account, write):
+        mine = next((post for post in self.posts if post["uri"] == write.uri), None)
+        if write.action == "delete":
+            del self.records[write.uri]
+            self.posts = [post for post in self.posts if post is not mine]
+            return
+        self.records[write.uri] = {"cid": write.cid, "value": write.value}
+        if write.value["$type"] == "app.bsky.feed.post":
+            seen = {"cid": write.cid, "record": write.value, "facets": spans(write.value)}
+            if mine:
+                mine.update(seen, edits=mine["edits"] + 1)
+            else:
+                self.posts.append({"uri": write.uri, "did": account.did, "rkey": write.uri.rsplit("/", 1)[1],
+                                   "time": self.now(), "edits": 0, **seen})
+
+    def _store(self, account, data, media_type):
+        cid = cid_of(data, 0x55)
+        stored = {"mimeType": media_type, "size": len(data), "temporary": True, "time": self.now()}
+        if account.blobs.setdefault(cid, stored)["temporary"]:
+            account.blobs[cid]["time"] = self.now()
+        return {"$type": "blob", "ref": {"$link": cid}, "mimeType": media_type, "size": len(data)}
+
+    def _video_account(self, request, lxm, audiences):
+        def refuse(reason):
+            return Answer(401, {"did": "", "error": f"invalid token: {reason}", "jobId": "", "state": ""})
+
+        scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+        if scheme.lower() != "bearer":
+            raise refuse("missing token")
+        try:
+            claims = self._claims(token, "JWT")
+        except Refusal as problem:
+            raise refuse(problem.body["message"]) from None
+        if claims["aud"] not in audiences:
+            raise refuse(f'invalid token audience "{claims["aud"]}", should be the user\'s PDS DID "{audiences[0]}"')
+        if claims.get("lxm") != lxm:
+            raise refuse(f'invalid token lxm "{claims.get("lxm")}"')
+        return self.accounts[claims["iss"]]
+
+    def _job_status(self, job_id):
+        job = self._jobs[job_id]
+        state = "COMPLETED" if job["blob"] else VIDEO_STATES[min(job["polls"], len(VIDEO_STATES) - 1)]
+        again = {"error": "already_exists", "message": "Video already processed"} if job["again"] else {}
+        blob_member = {"blob": job["blob"]} if job["blob"] else {}
+        return {"jobId": job_id, "did": job["did"], "state": f"JOB_STATE_{state}", **blob_member, **again}
+
+
+def _written(write, commit=None):
+    answer = {"uri": write.uri, "cid": write.cid, "commit": commit, "validationStatus": write.status}
+    return {key: value for key, value in answer.items() if value is not None}
+
+
+def _check(prefix, rule, value, path):
+    try:
+        rule(value, path)
+    except Invalid as problem:
+        raise Refusal(400, "InvalidRequest", f"{prefix}: {problem}") from None
+
+
+def _expect(right, kind, value, path):
+    if not right:
+        raise Invalid(f"Expected {kind} value type (got {_show(value)})", path)
+
+
+def _at_most(what, maximum, size, path):
+    if maximum is not None and size > maximum:
+        raise Invalid(f"{what} too big (maximum {maximum}, got {size})", path)
+
+
+def _is_integer(value):
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**53
+
+
+def _link(value):
+    return isinstance(value, dict) and set(value) == {"$link"} and re.fullmatch("bafkrei[a-z2-7]{52}", str(value["$link"]))
+
+
+def _show(value):
+    if isinstance(value, dict):
+        members = [f"{json.dumps(key)}: ..." for key in list(value)[:2]]
+        return "{" + ", ".join(members + ["..."] * (len(value) > 2)) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join([_show(entry) for entry in value[:2]] + ["..."] * (len(value) > 2)) + "]"
+    if isinstance(value, str) and len(value) >= 256:
+        value = value[:255] + "…"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _base64(data):
+    return base64.urlsafe_b64encode(data).decode().rstrip("=")
+
+
+def _cbor(value):
+    match value:
+        case bool() | None:
+            return {False: b"\xf4", True: b"\xf5", None: b"\xf6"}[value]
+        case int():
+            return _cbor_head(0, value) if value >= 0 else _cbor_head(1, -1 - value)
+        case bytes():
+            return _cbor_head(2, len(value)) + value
+        case str():
+            return _cbor_head(3, len(value.encode())) + value.encode()
+        case list():
+            return _cbor_head(4, len(value)) + b"".join(map(_cbor, value))
+        case {"$link": link, **rest} if not rest:
+            return b"\xd8\x2a" + _cbor(b"\0" + base64.b32decode(link[1:].upper() + "=" * (-len(link[1:]) % 8)))
+        case {"$bytes": text, **rest} if not rest:
+            return _cbor(base64.b64decode(text + "=="))
+    keys = sorted(value, key=lambda key: (len(key.encode()), key.encode()))
+    return _cbor_head(5, len(value)) + b"".join(_cbor(key) + _cbor(value[key]) for key in keys)
+
+
+def _cbor_head(kind, number):
+    if number < 24:
+        return bytes([kind << 5 | number])
+    size = next(size for size in (0, 1, 2, 3) if number < 1 << (8 << size))
+    return bytes([kind << 5 | 24 + size]) + number.to_bytes(1 << size)
+
+
+if __name__ == "__main__":
+    run(BlueskyServer)

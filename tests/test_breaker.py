@@ -1,0 +1,60 @@
+"""The circuit breaker: opens after five failures in a row, lets one post through a minute later."""
+
+import pytest
+
+from platforms.breaker import FAILURES, OPEN_FOR, Breakers
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def breakers(clock):
+    return Breakers(clock)
+
+
+def fail(breakers, times, key="mastodon https://a"):
+    for _ in range(times):
+        assert breakers.wait(key) == 0
+        breakers.report(key, failed=True)
+
+
+def test_it_opens_after_failures_in_a_row_and_only_for_its_server(breakers):
+    fail(breakers, FAILURES - 1)
+    breakers.report("mastodon https://a", failed=False)
+    fail(breakers, FAILURES)
+    assert breakers.wait("mastodon https://a") == OPEN_FOR and breakers.wait("mastodon https://b") == 0
+    assert breakers.open() == {"mastodon https://a": OPEN_FOR}
+
+
+def test_after_its_time_one_goes_ahead_and_the_others_wait_for_its_report(breakers, clock):
+    fail(breakers, FAILURES)
+    clock.now += OPEN_FOR
+    assert [breakers.wait("mastodon https://a") for _ in range(3)] == [0, OPEN_FOR, OPEN_FOR]
+    breakers.report("mastodon https://a", failed=False)
+    assert breakers.wait("mastodon https://a") == 0 and breakers.open() == {}
+
+
+def test_a_probe_that_fails_opens_it_again(breakers, clock):
+    fail(breakers, FAILURES)
+    clock.now += OPEN_FOR
+    fail(breakers, 1)
+    clock.now += OPEN_FOR / 2
+    assert breakers.wait("mastodon https://a") == OPEN_FOR / 2
+
+
+def test_a_probe_that_never_reports_does_not_close_it_for_ever(breakers, clock):
+    fail(breakers, FAILURES)
+    clock.now += OPEN_FOR
+    assert breakers.wait("mastodon https://a") == 0
+    clock.now += OPEN_FOR
+    assert breakers.wait("mastodon https://a") == 0

@@ -1,0 +1,344 @@
+"""What becomes of a post with everything that a network can do, and when it is tried again or given up."""
+
+from datetime import timedelta
+
+import pytest
+
+from platforms import publisher as rules
+from platforms.base import Absent, Processing, Waiting
+from platforms.errors import Disconnected, PermissionMissing, Rejected, Unavailable, Unconfirmed
+from storage import posts
+from storage.database import database
+from storage.posts import Post
+from tests.delivery import BUG, DONE, Told
+from tests.delivery import address, desk, whole_desk  # fixtures
+
+THROTTLED = Unavailable("slow down", retry_after=40, throttled=True)
+DAY = 86_400
+
+
+def in_doubt(desk, network):
+    """A target whose sending ended in the dark."""
+    network.courses.setdefault("publish", []).insert(0, Unconfirmed("no answer"))
+    row = desk.tried(network)
+    assert row.status == "unconfirmed"
+    network.calls.clear()
+    return row.id
+
+
+def wire(error, code=None, retryable=False):
+    return {"code": code or error.code, "message": error.message, "retryable": retryable}
+
+
+# What a network can do, and what becomes of the post: status, stage, seconds to the next step (None: never), calls.
+
+PREPARING = {
+    "nothing": ([], ("published", None, None), ["prepare", "publish"]),
+    "rejected": ([Rejected("no")], ("failed", None, None), ["prepare"]),
+    "permission": ([PermissionMissing("no")], ("failed", None, None), ["prepare"]),
+    "disconnected": ([Disconnected("no")], ("failed", None, None), ["prepare"]),
+    "unavailable": ([Unavailable("no")], ("scheduled", None, (5, 10)), ["prepare"]),
+    "throttled": ([THROTTLED], ("scheduled", None, (40, 40.5)), ["prepare"]),
+    "unconfirmed": ([Unconfirmed("no")], ("scheduled", None, (5, 10)), ["prepare"]),
+    "a bug": ([BUG], ("scheduled", None, (5, 10)), ["prepare"]),
+    "waiting": ([Waiting({"job": 1}, after=7)], ("publishing", "preparing", (6, 7)), ["prepare"]),
+}
+PUBLISHING = {
+    "published": (DONE, ("published", None, None)),
+    "processing": (Processing({"ticket": 1}, after=7), ("publishing", "processing", (6, 7))),
+    "rejected": (Rejected("no"), ("failed", None, None)),
+    "permission": (PermissionMissing("no"), ("failed", None, None)),
+    "disconnected": (Disconnected("no"), ("failed", None, None)),
+    "unavailable": (Unavailable("no"), ("scheduled", None, (5, 10))),
+    "throttled": (THROTTLED, ("scheduled", None, (40, 40.5))),
+    "unconfirmed": (Unconfirmed("no"), ("unconfirmed", None, (29, 30))),
+    "a bug": (BUG, ("unconfirmed", None, (29, 30))),
+}
+CHECKING = {
+    "published": (DONE, ("published", None, None)),
+    "processing": (Processing({"ticket": 2}, after=7), ("publishing", "processing", (6, 7))),
+    "rejected": (Rejected("no"), ("failed", None, None)),
+    "disconnected": (Disconnected("no"), ("unconfirmed", None, (29, 30))),
+    "unavailable": (Unavailable("no"), ("publishing", "processing", (5, 10))),
+    "throttled": (THROTTLED, ("publishing", "processing", (40, 40.5))),
+    "unconfirmed": (Unconfirmed("no"), ("publishing", "processing", (5, 10))),
+    "a bug": (BUG, ("publishing", "processing", (890, 900))),
+}
+# With find_retries, without; status, seconds to the next step.
+LOOKING = {
+    "found": (DONE, ("published", None), ("published", None)),
+    "still processed": (Processing({"ticket": 2}, after=7), ("publishing", (6, 7)), ("publishing", (6, 7))),
+    "absent": (Absent(), ("scheduled", (-1, 0)), ("failed", None)),
+    "cannot tell": (None, ("unconfirmed", (119, 120)), ("unconfirmed", (119, 120))),
+    "unavailable": (Unavailable("no"), ("unconfirmed", (119, 120)), ("unconfirmed", (119, 120))),
+    "disconnected": (Disconnected("no"), ("unconfirmed", (119, 120)), ("unconfirmed", (119, 120))),
+    "rejected": (Rejected("no"), ("unconfirmed", (119, 120)), ("unconfirmed", (119, 120))),
+    "a bug": (BUG, ("unconfirmed", (119, 120)), ("unconfirmed", (119, 120))),
+}
+
+
+def stands(row, status, stage, waits):
+    assert (row.status, row.stage, row.leased_until) == (status, stage, None)
+    if waits is None:
+        assert row.next_at is None
+    else:
+        assert waits[0] - 0.5 <= row.next_in <= waits[1]
+
+
+@pytest.mark.parametrize("case", PREPARING)
+def test_what_becomes_of_a_preparation(desk, case):
+    course, outcome, calls = PREPARING[case]
+    network = Told(prepare=[course], publish=[DONE])
+    row = desk.tried(network)
+    stands(row, *outcome)
+    assert network.verbs() == calls
+    assert row.sending_at is None or row.status == "published"
+    assert row.tries == (1 if row.status == "scheduled" else 0)
+
+
+@pytest.mark.parametrize("case", PUBLISHING)
+def test_what_becomes_of_a_sending(desk, case):
+    outcome, ends = PUBLISHING[case]
+    network = Told(publish=[outcome])
+    row = desk.tried(network)
+    stands(row, *ends)
+    assert network.verbs() == ["prepare", "publish"]
+    in_doubt_or_there = row.status in ("published", "publishing", "unconfirmed")
+    assert (row.sending_at is not None) == in_doubt_or_there or row.status == "failed"
+    assert (row.platform_post_id, row.url) == (("7", "https://told.example/7") if row.status == "published" else (None, None))
+    if row.status in ("failed", "unconfirmed") and outcome is not BUG:
+        assert row.error == wire(outcome)
+    elif outcome is BUG:
+        assert row.error == wire(rules.UNCONFIRMED)
+
+
+@pytest.mark.parametrize("case", CHECKING)
+def test_what_becomes_of_a_post_that_the_network_works_on(desk, case):
+    outcome, ends = CHECKING[case]
+    network = Told(publish=[Processing({"ticket": 1}, after=0)], check=[outcome])
+    target = desk.tried(network).id
+    desk.run(desk.publisher(network), target)
+    row = desk.row(target)
+    stands(row, *ends)
+    assert network.verbs() == ["prepare", "publish", "check"] and network.calls[-1] == ("check", {"ticket": 1})
+    assert row.receipt == ({"ticket": 2} if case == "processing" else {"ticket": 1})
+
+
+@pytest.mark.parametrize("outcome, status", [
+    (DONE, "published"), (Processing({}), "unconfirmed"), (Unavailable("no"), "unconfirmed"), (BUG, "unconfirmed"),
+    (Rejected("no"), "failed")], ids=["published", "processing", "unavailable", "a bug", "rejected"])
+def test_nobody_waits_for_a_network_longer_than_a_day(desk, outcome, status):
+    network = Told(publish=[Processing({"ticket": 1}, after=0)], check=[outcome])
+    target = desk.tried(network).id
+    desk.ago(target, DAY + 60, "sending_at")
+    desk.run(desk.publisher(network), target)
+    assert desk.row(target).status == status
+
+
+def test_an_outage_is_asked_after_ever_more_rarely(desk):
+    network = Told(publish=[Processing({}, after=0)], check=[Unavailable("no")] * 3)
+    target = desk.tried(network).id
+    pauses = []
+    for ago in (8, 400, 40_000):
+        desk.ago(target, ago, "sending_at")
+        desk.run(desk.publisher(network), target)
+        pauses.append(desk.row(target).next_in)
+    assert 4.5 < pauses[0] <= 10 and 99 < pauses[1] < 101 and 899 < pauses[2] <= 900
+
+
+@pytest.mark.parametrize("find_retries", [True, False], ids=["may be sent again", "may not"])
+@pytest.mark.parametrize("case", LOOKING)
+def test_what_becomes_of_a_post_in_doubt(desk, case, find_retries):
+    found, *ends = LOOKING[case]
+    status, waits = ends[0 if find_retries else 1]
+    network = Told(find=[found], find_retries=find_retries)
+    target = in_doubt(desk, network)
+    desk.run(desk.publisher(network), target)
+    row = desk.row(target)
+    stands(row, status, "processing" if status == "publishing" else None, waits)
+    assert network.verbs() == ["find"]
+    if status == "failed":
+        assert row.error["retryable"] is True
+    if status == "published":
+        assert (row.platform_post_id, row.error) == ("7", None)
+
+
+def test_it_is_looked_for_four_times_and_then_left_to_the_caller(desk):
+    network = Told()
+    target = in_doubt(desk, network)
+    waits = []
+    for _ in range(4):
+        desk.run(desk.publisher(network), target)
+        waits.append(desk.row(target).next_in)
+    assert [wait and round(wait / 10) * 10 for wait in waits] == [120, 600, 3600, None]
+    assert network.verbs() == ["find"] * 4 and desk.row(target).status == "unconfirmed"
+
+
+@pytest.mark.parametrize("ago, calls", [(30, []), (2990, []), (3010, ["find"])])
+def test_a_network_that_knows_our_key_is_sent_the_same_again_while_it_does(desk, ago, calls):
+    network = Told(dedupes_for=timedelta(minutes=50), find=[None], publish=[DONE])
+    target = in_doubt(desk, network)
+    network.courses["publish"] = [DONE]
+    desk.ago(target, ago, "sending_at")
+    publisher = desk.publisher(network)
+    desk.run(publisher, target)
+    assert network.verbs() == calls
+    desk.run(publisher)
+    assert desk.row(target).status == ("unconfirmed" if calls else "published")
+
+
+def test_a_key_that_the_network_forgot_while_the_post_waited_is_not_sent_again(desk):
+    network = Told(dedupes_for=timedelta(minutes=50))
+    target = in_doubt(desk, network)
+    publisher = desk.publisher(network)
+    desk.run(publisher, target)
+    assert desk.row(target).status == "scheduled"
+    desk.ago(target, 3600, "sending_at")
+    network.courses["publish"] = [DONE]
+    desk.run(publisher)
+    assert desk.row(target).status == "unconfirmed" and network.verbs() == []
+
+
+def test_a_post_in_doubt_that_is_refused_when_sent_again_stays_in_doubt(desk):
+    network = Told(dedupes_for=timedelta(minutes=50))
+    target = in_doubt(desk, network)
+    publisher = desk.publisher(network)
+    desk.run(publisher, target)
+    network.courses["publish"] = [Rejected("no")]
+    desk.run(publisher)
+    assert desk.row(target).status == "unconfirmed" and network.verbs() == ["prepare", "publish"]
+
+
+def test_what_may_be_public_is_neither_changed_nor_canceled(desk):
+    network = Told(dedupes_for=timedelta(minutes=50))
+    target = in_doubt(desk, network)
+    desk.run(desk.publisher(network), target)
+    assert desk.row(target).status == "scheduled"
+    with database.connection_context():
+        post = Post.get_by_id(desk.row(target).post_id)
+        assert posts.cancel(post) == 0
+        with pytest.raises(posts.NotScheduled), database.atomic():
+            posts.change(post, caption="other words", schedule_at=None, targets=None)
+    assert desk.row(target).status == "scheduled"
+
+
+def test_the_caller_may_have_a_post_in_doubt_sent_again(desk):
+    network = Told()
+    target = in_doubt(desk, network)
+    with database.connection_context():
+        assert posts.retry(Post.get_by_id(desk.row(target).post_id), include_unconfirmed=True) == 1
+    network.courses["publish"] = [DONE]
+    desk.run(desk.publisher(network))
+    assert desk.row(target).status == "published" and network.verbs() == ["prepare", "publish"]
+
+
+def test_a_wish_to_send_again_is_for_one_sending_alone(desk):
+    network = Told(dedupes_for=timedelta(minutes=50), publish=[Unavailable("no"), Unconfirmed("no"), DONE])
+    network.courses["publish"].insert(0, Unconfirmed("no"))
+    publisher, target = desk.publisher(network), desk.target(desk.account())
+    desk.run(publisher)
+    desk.ago(target, 3600, "sending_at")
+    with database.connection_context():
+        posts.retry(Post.get_by_id(desk.row(target).post_id), include_unconfirmed=True)
+    desk.run(publisher)
+    assert desk.row(target).status == "scheduled"
+    desk.run(publisher, target)
+    assert (desk.row(target).status, network.verbs().count("publish")) == ("unconfirmed", 3)
+    desk.ago(target, 60, "sending_at")
+    desk.run(publisher, target)
+    assert desk.row(target).status == "scheduled"
+    desk.ago(target, 3600, "sending_at")
+    desk.run(publisher)
+    assert (desk.row(target).status, network.verbs().count("publish")) == ("unconfirmed", 3)
+
+
+# Backing off, and giving up.
+
+@pytest.mark.parametrize("tries, least, most", [(0, 5, 10), (1, 10, 20), (2, 20, 40), (3, 40, 80), (5, 160, 320), (6, 320, 640),
+                                                (7, 450, 900), (8, 450, 900), (5000, 450, 900)])
+def test_each_pause_is_twice_the_one_before_up_to_a_quarter_of_an_hour(desk, tries, least, most):
+    pauses = []
+    for _ in range(4):
+        network = Told(publish=[Unavailable("no")])
+        target = desk.target(desk.account())
+        desk.move(target, tries=tries)
+        desk.run(desk.publisher(network))
+        pauses.append(desk.row(target).next_in)
+        assert desk.row(target).tries == tries + 1
+    assert least - 0.5 < min(pauses) and max(pauses) <= most
+    assert max(pauses) - min(pauses) > 0.01
+
+
+@pytest.mark.parametrize("wish, least", [(0.001, 1), (1, 1), (90, 90), (DAY, DAY), (10**9, DAY), (float("inf"), DAY)])
+def test_the_wish_of_a_network_is_obeyed_between_a_second_and_a_day(desk, wish, least):
+    network = Told(publish=[Unavailable("no", retry_after=wish)], patience=timedelta(days=3))
+    row = desk.tried(network)
+    assert row.status == "scheduled" and least - 0.5 < row.next_in <= least + 0.5
+
+
+@pytest.mark.parametrize("late, wish, status", [(0, None, "scheduled"), (3590, 5, "scheduled"), (3590, 11, "failed"),
+                                                (3601, None, "failed"), (0, 3700, "failed")])
+def test_a_post_is_given_up_when_the_next_try_would_be_past_the_networks_patience(desk, late, wish, status):
+    network = Told(publish=[Unavailable("no", retry_after=wish)], patience=timedelta(hours=1))
+    target = desk.target(desk.account())
+    desk.ago(target, late, "due_at")
+    desk.run(desk.publisher(network))
+    row = desk.row(target)
+    assert (row.status, row.tries) == (status, 1 if status == "scheduled" else 0)
+    if status == "failed":
+        assert row.error == wire(Unavailable("no"), retryable=True)
+
+
+def test_a_preparation_does_not_wait_for_ever(desk):
+    network = Told(prepare=[[Waiting({}, 0)], [Waiting({}, 0)]], patience=timedelta(hours=1))
+    target = desk.tried(network).id
+    assert desk.row(target).status == "publishing"
+    desk.ago(target, 3601, "due_at")
+    desk.run(desk.publisher(network), target)
+    assert (desk.row(target).status, desk.row(target).error["retryable"]) == ("failed", True)
+
+
+def test_a_post_of_which_three_workers_died_is_not_touched_again(desk):
+    network = Told(publish=[DONE])
+    target = desk.target(desk.account())
+    publisher = desk.publisher(network)
+    for _ in range(3):
+        desk.claimed(target, "dead")
+        desk.swept(target)
+    desk.run(publisher)
+    row = desk.row(target)
+    assert (row.status, row.error["code"], network.calls) == ("failed", "internal_error", [])
+
+
+def test_a_bug_is_told_to_nobody_outside(desk, caplog):
+    row = desk.tried(Told(prepare=[[BUG]], patience=timedelta(seconds=1)))
+    assert row.status == "failed" and row.error["code"] == "internal_error" and "secret" not in str(row.error)
+    assert "secret detail" in caplog.text
+
+
+def test_after_five_failures_in_a_row_a_server_is_left_alone_and_the_others_are_not(desk):
+    network = Told(publish=[Unavailable("no")] * 5 + [DONE])
+    publisher = desk.publisher(network)
+    for _ in range(5):
+        desk.target(desk.account(host="a.example"))
+        desk.run(publisher)
+    network.calls.clear()
+    left, served = desk.target(desk.account(host="a.example")), desk.target(desk.account(host="b.example"))
+    desk.run(publisher)
+    row = desk.row(left)
+    assert (row.status, row.tries, row.sending_at) == ("scheduled", 0, None) and 59 < row.next_in <= 70
+    assert desk.row(served).status == "published" and network.verbs() == ["prepare", "publish"]
+
+
+@pytest.mark.parametrize("course", [{"publish": [THROTTLED] * 5}, {"prepare": [[BUG]] * 5}, {"publish": [Rejected("no")] * 5}],
+                         ids=["throttled", "a bug of ours", "rejected"])
+def test_what_is_no_silence_of_the_server_does_not_leave_it_alone(desk, course):
+    network = Told(**course)
+    publisher = desk.publisher(network)
+    for _ in range(5):
+        desk.target(desk.account())
+        desk.run(publisher)
+    network.courses = {"publish": [DONE]}
+    target = desk.target(desk.account())
+    desk.run(publisher)
+    assert desk.row(target).status == "published"
