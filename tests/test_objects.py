@@ -5,7 +5,7 @@ import io
 import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -309,7 +309,7 @@ def test_prepare_makes_the_bucket_and_leaves_no_object(store_address):
 
 @contextmanager
 def answering(text):
-    """A store that answers whatever it is asked with these bytes, and hangs up."""
+    """A store that answers whatever it is asked with these bytes, and hangs up once the asker has."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         def loop():
             while True:
@@ -317,9 +317,14 @@ def answering(text):
                     connection, _ = server.accept()
                 except OSError:
                     return
-                with connection:
+                with connection, suppress(OSError):
+                    connection.settimeout(10)
                     connection.recv(65_536)
                     connection.sendall(text)
+                    connection.shutdown(socket.SHUT_WR)
+                    # A socket closed with bytes unread is reset, and the reset can overtake the answer.
+                    while connection.recv(65_536):
+                        pass
         thread = threading.Thread(target=loop)
         thread.start()
         try:

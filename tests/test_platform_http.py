@@ -3,7 +3,7 @@
 import io
 import socket
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import pytest
 from urllib3 import HTTPHeaderDict
@@ -50,9 +50,14 @@ def speaking(raw):
     """A server that answers one request, whatever it is, with these bytes; gives its URL and an Http that may reach it."""
     def serve():
         connection, _ = listener.accept()
-        with connection:
+        connection.settimeout(10)
+        with connection, suppress(OSError):
             connection.recv(65536)
             connection.sendall(raw)
+            connection.shutdown(socket.SHUT_WR)
+            # A socket closed with bytes unread is reset, and the reset can overtake the answer.
+            while connection.recv(65536):
+                pass
 
     with socket.create_server((HOST, 0)) as listener:
         thread = threading.Thread(target=serve)
