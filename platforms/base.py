@@ -88,7 +88,8 @@ class Media:
     width: int | None = None
     height: int | None = None
     duration: float | None = None
-    open: Callable[[], BinaryIO] | None = field(default=None, compare=False)
+    # open(offset=0, length=None): a file on these bytes of it, to be read forwards and closed.
+    open: Callable[..., BinaryIO] | None = field(default=None, compare=False)
 
     @property
     def is_video(self):
@@ -133,6 +134,14 @@ class Connected:
     profile: Profile
     host: str
     credentials: dict = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Authorization:
+    """Where a person goes to allow us an account, and what is needed when they come back: secrets, to be stored sealed."""
+
+    url: str
+    kept: dict = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -185,12 +194,15 @@ class Platform:
     limits: Limits
     post_types: dict[str, PostType]         # in the order in which a missing postType is inferred
     options: tuple[str, ...] = ()           # options that every post type takes
+    media_options: tuple[str, ...] = ("altTexts",)      # options that are lists with an entry for each of the media
+    follow_options: tuple[str, ...] = ()    # options that ask for something after the post: see `follow`
     counts = "characters"                   # the unit of the caption limit, for messages
     live = False                            # has a connector, not only limits
     find_retries = False                    # may be sent again by itself when `find` says Absent
     dedupes_for: timedelta | None = None    # since its first sending, the same content may be sent again without harm
     patience = timedelta(hours=24)          # how long past its time a post is still tried where the network is unavailable
     connect_fields: tuple[str, ...] = ()    # what `connect` takes, where an account is connected without a browser
+    connects_in_browser = False             # has `authorize` and `redeem`
     settings: dict = {}                     # names and defaults of what the operator may set, such as addresses
     verdicts: dict = {}                     # the network's own error code, or a status, to the error that it means
 
@@ -251,6 +263,22 @@ class Platform:
         """
         raise PlatformNotLive(self.name)
 
+    def authorize(self, redirect_url: str, state: str, instance: str | None = None) -> Authorization:
+        """Where a person goes to allow us their accounts, coming back to `redirect_url` with `state`.
+
+        `instance` names the server where the network has many. Raises Rejected where the operator has not set the
+        credentials of an app (rule `app`), and for an instance that does not exist.
+        """
+        raise PlatformNotLive(self.name)
+
+    def redeem(self, answer: dict, redirect_url: str, kept: dict) -> list[Connected]:
+        """The accounts that a person has just allowed us; more than one where a login offers several to choose from.
+
+        `answer` holds the query parameters that the browser came back with, strings without `state`; `kept` is that of
+        the Authorization. Raises Rejected where the person said no or the network does not take the code.
+        """
+        raise PlatformNotLive(self.name)
+
     def profile(self, account: Account) -> Profile:
         """Who the account is now."""
         raise PlatformNotLive(self.name)
@@ -269,6 +297,16 @@ class Platform:
     def check(self, account: Account, receipt: dict) -> Published | Processing:
         """Asks after a post that was Processing."""
         raise PlatformNotLive(self.name)
+
+    def follow(self, account: Account, content: Content, receipt: dict) -> Iterator[dict]:
+        """What `follow_options` ask for once the post is public, such as its first comment or the next parts of a thread.
+
+        `receipt["public"]` is {"id", "url"} of the post. Each step is public at once and may not happen twice: yields the
+        receipt with what is about to be sent, which is stored, before each sending, and with its id after it. A receipt that
+        begins with a sending under way comes from a run whose end nobody knows: the connector looks for what it sent, and
+        raises Rejected where it cannot tell.
+        """
+        yield from ()
 
     def find(self, account: Account, content: Content, receipt: dict) -> Published | Absent | None:
         """Looks for a post whose sending ended without a trustworthy answer. None = the network cannot tell."""
@@ -303,6 +341,9 @@ class Platform:
         for option in content.options:
             if option not in allowed:
                 yield Problem(f"options/{option}", "option", f"the post type {name} of {self.title} does not take the option {option}")
+        for option in self.media_options:
+            if (count := len(content.options.get(option, ()))) > len(content.media):
+                yield Problem(f"options/{option}", "media_options", f"there are {count} {option} for {_count(len(content.media), 'file')}")
 
     def _caption_problems(self, name, kind, content):
         limit = self.limits.caption if kind.caption is None else kind.caption

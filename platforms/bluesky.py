@@ -67,9 +67,6 @@ class Bluesky(Platform):
                 if not (item.width and item.height):
                     yield Problem(f"media/{position}", "media_unmeasured",
                                   f"Bluesky needs to know the width and height of each of more than {GRID} images")
-        if (count := len(options.get("altTexts", ()))) > len(content.media):
-            yield Problem("options/altTexts", "alt_texts",
-                          f"there are {count} alternative texts for {len(content.media)} media")
         if "quoteUri" in options and not POST_ADDRESS.fullmatch(options["quoteUri"]):
             yield Problem("options/quoteUri", "quote", "this is not the address of a post on Bluesky")
         if "nobody" in (rules := options.get("replyControl", ())) and len(rules) > 1:

@@ -32,9 +32,3 @@ class Facebook(Platform):
         "story": PostType(images=(0, 1), videos=(0, 1), total=(1, 1), caption=0, video=STORY),
         "link": PostType(required=("link",), options=("placeId", "firstComment")),
     }
-
-    def extra_problems(self, post_type, content):
-        """Alternative texts have to have their images."""
-        texts = content.options.get("altTexts", ())
-        if len(texts) > len(content.media):
-            yield Problem("options/altTexts", "alt_texts", f"{len(texts)} alternative texts for {len(content.media)} media")

@@ -52,8 +52,6 @@ class Instagram(Platform):
 
 def _alt_text_problems(content):
     texts = content.options.get("altTexts", ())
-    if len(texts) > len(content.media):
-        yield Problem("options/altTexts", "alt_texts", f"{len(texts)} alternative texts for {len(content.media)} media")
     for position, (text, item) in enumerate(zip(texts, content.media)):
         if text and item.is_video:
             yield Problem(f"options/altTexts/{position}", "alt_texts", "Instagram takes alternative texts of images only")

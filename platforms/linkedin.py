@@ -30,7 +30,7 @@ class LinkedIn(Platform):
     options = ("visibility", "disableReshare", "firstComment")
 
     def extra_problems(self, post_type, content):
-        """The pixels of images, the least bytes of videos; alternative texts have to have their images."""
+        """The pixels of images, the least bytes of videos."""
         for position, item in enumerate(content.media):
             pixels = (item.width or 0) * (item.height or 0)
             if not item.is_video and pixels > MAX_PIXELS:
@@ -39,6 +39,3 @@ class LinkedIn(Platform):
             if item.is_video and item.bytes < MIN_VIDEO_BYTES:
                 yield Problem(f"media/{position}", "media_bytes",
                               f"LinkedIn: the file has {item.bytes} bytes; at least {MIN_VIDEO_BYTES} are needed")
-        texts = content.options.get("altTexts", ())
-        if len(texts) > len(content.media):
-            yield Problem("options/altTexts", "alt_texts", f"{len(texts)} alternative texts for {len(content.media)} media")

@@ -48,6 +48,7 @@ class Mastodon(Platform):
         "poll": PostType(caption_required=True, required=("poll",)),
     }
     options = tuple(PARAMETERS)
+    media_options = ("altTexts", "focalPoints")
     counts = "characters (URLs and mentions count as Mastodon shortens them)"
     live = True
     # The server answers the same key with the same status for an hour, before it looks at anything else (its
@@ -83,10 +84,6 @@ class Mastodon(Platform):
             if item.is_video and (item.width or 0) * (item.height or 0) > terms["video_matrix_limit"]:
                 yield Problem(f"media/{position}", "media_pixels", f"the video has {item.width} x {item.height} pixels; "
                                                                    f"{terms['video_matrix_limit']} are allowed in all")
-        for option in ("altTexts", "focalPoints"):
-            if (count := len(options.get(option, ()))) > len(content.media):
-                yield Problem(f"options/{option}", "media_options",
-                              f"there are {count} {option} for {len(content.media)} media")
         for position, text in enumerate(options.get("altTexts", ())):
             if len(text) > terms["description_limit"]:
                 yield Problem(f"options/altTexts/{position}", "alt_text_length",

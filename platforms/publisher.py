@@ -8,6 +8,7 @@ import random
 import threading
 import time
 from datetime import timedelta
+from functools import partial
 
 from platforms import base
 from platforms.accounts import Accounts
@@ -24,6 +25,7 @@ LOOKS = (30.0, 120.0, 600.0, 3600.0)        # seconds before each look for an un
 CRASHES = 3                                 # workers that may die of preparing one target
 PROCESSING = timedelta(hours=24)            # how long a network may work on a post before nobody knows
 SPREAD = 10.0                               # seconds over which posts come back to a network that was left alone
+PUBLIC = "public"                           # in a receipt: the post that is public while more is to follow
 STUBBORN = 120                              # tries, half a second apart, to record an outcome while the database is away
 
 UNCONFIRMED = Unconfirmed("the platform did not confirm; the post may have been published")
@@ -118,10 +120,12 @@ class Publisher:
             log.exception("target %s: sending it failed", job.id)
             return self._unconfirmed(job, UNCONFIRMED)
         self.breakers.report(_server(job), failed=False)
-        return self._outcome(job, outcome)
+        return self._outcome(job, connector, outcome, receipt)
 
     def _check(self, job, connector):
-        """Asks after a post that the network still works on."""
+        """Asks after a post that the network still works on, or does what comes after one that is public."""
+        if PUBLIC in job.receipt:
+            return self._follow(job, connector)
         try:
             outcome = connector.check(self._accounts.usable(job.account, connector), job.receipt)
         except (Unavailable, Unconfirmed) as error:
@@ -137,7 +141,30 @@ class Publisher:
             outcome = base.Processing(job.receipt, LONGEST_PAUSE)
         if isinstance(outcome, base.Processing) and job.since_sending > PROCESSING.total_seconds():
             return self._unconfirmed(job, Unconfirmed("the platform has worked on the post for a day"))
-        return self._outcome(job, outcome)
+        return self._outcome(job, connector, outcome, job.receipt)
+
+    def _follow(self, job, connector):
+        """What comes after a post, such as its first comment. The post is public, whatever becomes of that."""
+        receipt, trouble = job.receipt, None
+        try:
+            account, content = self._accounts.usable(job.account, connector), self._content(job)
+            for receipt in connector.follow(account, content, receipt):
+                if not self._record(queue.keep, job, receipt):
+                    return None
+        except (Unavailable, Unconfirmed) as error:
+            if job.since_sending < PROCESSING.total_seconds():
+                pause = max(_pause(job.tries, error), min(job.since_sending / 4, LONGEST_PAUSE))
+                return self._record(queue.processing, job, receipt, pause)
+            trouble = error
+        except PlatformError as error:
+            trouble = error
+        except DatabaseAway:
+            raise
+        except Exception:
+            log.exception("target %s: what comes after the post failed", job.id)
+            trouble = OurFault("what comes after the post failed on our side")
+        post = job.receipt[PUBLIC]
+        return self._record(queue.published, job, post["id"], post["url"], trouble and describe(trouble))
 
     def _look(self, job, connector):
         """Asks whether a post is there whose sending ended in the dark."""
@@ -154,7 +181,7 @@ class Publisher:
             log.exception("target %s: looking for it failed", job.id)
             found = None
         if isinstance(found, base.Published | base.Processing):
-            return self._outcome(job, found)
+            return self._outcome(job, connector, found, job.receipt)
         if not isinstance(found, base.Absent):
             return self._record(queue.looked, job, _next_look(job.looks + 1))
         if connector.find_retries:
@@ -169,11 +196,13 @@ class Publisher:
         """Whether the network still knows our key of the first sending, so that a second answers with the first post."""
         return connector.dedupes_for is not None and job.since_sending < connector.dedupes_for.total_seconds()
 
-    def _outcome(self, job, outcome):
-        if isinstance(outcome, base.Published):
-            self._record(queue.published, job, outcome.id, outcome.url)
-        else:
+    def _outcome(self, job, connector, outcome, receipt):
+        if isinstance(outcome, base.Processing):
             self._record(queue.processing, job, outcome.receipt, outcome.after)
+        elif job.options.keys() & set(connector.follow_options):
+            self._record(queue.processing, job, {**receipt, PUBLIC: {"id": outcome.id, "url": outcome.url}}, 0)
+        else:
+            self._record(queue.published, job, outcome.id, outcome.url)
 
     def _not_sent(self, job, connector, error):
         """Surely not public: tried again while that makes sense, else failed."""
@@ -239,7 +268,7 @@ class Publisher:
             with database.connection_context():
                 files = Attachment.files(job.id)
         media = tuple(base.Media(mime_type=row.mime_type, bytes=row.bytes, url=self._objects.public_url(row.key), width=row.width,
-                                 height=row.height, duration=row.duration, open=lambda key=row.key: self._objects.open(key))
+                                 height=row.height, duration=row.duration, open=partial(self._objects.open, row.key))
                       for row in files)
         return base.Content(caption=job.caption, media=media, post_type=job.post_type, options=job.options, key=job.id)
 

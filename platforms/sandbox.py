@@ -15,6 +15,7 @@ class Sandbox:
     """Stands in for the connector of any network. What it does follows from the caption alone."""
 
     find_retries = False
+    follow_options = ()
     dedupes_for = None
     patience = timedelta(seconds=3)     # a tester waits for the end of [sandbox:unavailable]
 

@@ -41,9 +41,6 @@ class Threads(Platform):
         links = {*LINK.findall(content.caption), options.get("linkAttachment")} - {None}
         if len(links) > LINKS:
             yield Problem("caption", "caption_links", f"the post has {len(links)} different links; Threads allows {LINKS}")
-        texts = options.get("altTexts", ())
-        if len(texts) > len(content.media):
-            yield Problem("options/altTexts", "alt_texts", f"{len(texts)} alternative texts for {len(content.media)} media")
         length = self.measure(options.get("firstComment", ""))
         if length > self.limits.caption:
             yield Problem("options/firstComment", "comment_length",

@@ -47,9 +47,6 @@ class Twitter(Platform):
             yield Problem("caption", "caption_cashtags", f"the caption has {count} cashtags; X allows 1")
         for position, item in enumerate(content.media):
             yield from _image_problems(f"media/{position}", item, len(content.media))
-        texts = content.options.get("altTexts", ())
-        if len(texts) > len(content.media):
-            yield Problem("options/altTexts", "alt_texts", f"{len(texts)} alternative texts for {len(content.media)} media")
         if content.options.get("shareWithFollowers") and "communityId" not in content.options:
             yield Problem("options/communityId", "required", "shareWithFollowers is for posts to a community")
 

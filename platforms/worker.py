@@ -19,8 +19,8 @@ from storage import queue
 from storage.database import BELL, DatabaseAway, connection_parameters, database, new_id
 from storage.retention import tidy
 
-LEASE = timedelta(seconds=3.5)  # with one heartbeat a second: what a dead worker had is taken over within 5 s
-HEARTBEAT = 1.0                 # seconds
+LEASE = timedelta(seconds=3)    # what a dead worker had is taken over when this and a heartbeat have passed: within 5 s
+HEARTBEAT = 0.75                # seconds
 FALLBACK = 1.0                  # seconds: the longest sleep, for a bell that was not heard
 PAUSE = 0.01                    # seconds before a second look at what became due between two looks
 TIDY_EVERY = 600.0              # seconds

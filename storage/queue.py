@@ -198,9 +198,9 @@ def processing(job: Job, receipt: dict, after: float) -> bool:
     return _move(job, f"status = 'publishing', stage = 'processing', {RELEASED}", after, receipt=receipt)
 
 
-def published(job: Job, post_id: str, url: str) -> bool:
-    """Public, with the network's own id and link."""
-    return _move(job, f"status = 'published', {FINISHED}", platform_post_id=post_id, url=url, error=None)
+def published(job: Job, post_id: str, url: str, error: dict | None = None) -> bool:
+    """Public, with the network's own id and link; `error` says what of that which was to follow did not succeed."""
+    return _move(job, f"status = 'published', {FINISHED}", platform_post_id=post_id, url=url, error=error)
 
 
 def failed(job: Job, error: dict) -> bool:

@@ -25,15 +25,20 @@ def account(connected):
     return Account(connected.profile.platform_id, connected.profile.username, connected.host, connected.credentials)
 
 
+def part_of(data):
+    """What opens a file with these bytes, or with some of them."""
+    return lambda offset=0, length=None: io.BytesIO(data[offset:][:length])
+
+
 def image(number=0, data=PNG, **details):
     """A picture that differs from the others by its `number`."""
     data += bytes([number])
-    return Media("image/png", len(data), "u", **{"width": 4, "height": 3, "open": lambda: io.BytesIO(data), **details})
+    return Media("image/png", len(data), "u", **{"width": 4, "height": 3, "open": part_of(data), **details})
 
 
 def video(**details):
     """A short video."""
-    return Media("video/mp4", len(MP4), "u", **{"width": 16, "height": 9, "open": lambda: io.BytesIO(MP4), **details})
+    return Media("video/mp4", len(MP4), "u", **{"width": 16, "height": 9, "open": part_of(MP4), **details})
 
 
 def prepared(platform, account, content, receipt=None):
