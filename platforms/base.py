@@ -98,13 +98,17 @@ class Media:
 
 @dataclass(frozen=True)
 class Content:
-    """What is to be published on one account. `key` is stable for this target over every try, and unique to it."""
+    """What is to be published on one account. `key` is stable for this target over every try, and unique to it.
+
+    `sent_ago` is how many seconds ago, by the database's clock, the sending began whose outcome is in doubt; 0 = none did.
+    """
 
     caption: str = ""
     media: tuple[Media, ...] = ()
     post_type: str | None = None
     options: dict = field(default_factory=dict)
     key: str = ""
+    sent_ago: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -99,6 +99,10 @@ class Answer:
         value = self.field(*path, default="")
         return value if re.fullmatch(r"https?://[!-~]{1,2000}", value) else self._missing(default)
 
+    def moment(self):
+        """When the network gave this answer, aware, by its own clock; by ours where it does not say."""
+        return _moment(self.headers.get("Date", "")) or datetime.now(UTC)
+
     def error(self):
         """What this answer means as a failure; public for networks that put failures into answers with status 200."""
         manner = self.manner

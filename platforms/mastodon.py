@@ -24,7 +24,7 @@ TERMS_LAST = timedelta(days=1)
 REDIRECTS = (301, 302, 307, 308)
 EXTENSIONS = {JPEG: "jpg", PNG: "png", GIF: "gif", WEBP: "webp", MP4: "mp4", QUICKTIME: "mov", WEBM: "webm"}
 LISTED = 40                         # statuses in a page, the most that there are
-SKEW = timedelta(minutes=2)         # between our clock and that of an instance
+SKEW = timedelta(minutes=2)         # that the clocks of the database and an instance may drift apart, and answers be late
 # Option of ours: parameter of a status.
 PARAMETERS = {"visibility": "visibility", "spoilerText": "spoiler_text", "sensitive": "sensitive", "language": "language",
               "quotePolicy": "quote_approval_policy"}
@@ -111,8 +111,8 @@ class Mastodon(Platform):
 
     def prepare(self, account, content, receipt):
         """Uploads the media, and waits until the instance has processed them."""
-        if "startedAt" not in receipt:
-            receipt = {"startedAt": _stamp(datetime.now(UTC)), "media": []}
+        if "media" not in receipt:
+            receipt = {"media": []}
             yield receipt
         for position in range(len(receipt["media"]), len(content.media)):
             receipt = {**receipt, "media": [*receipt["media"], self._upload(account, content, position)]}
@@ -149,12 +149,13 @@ class Mastodon(Platform):
 
     def find(self, account, content, receipt):
         """Looks through the newest statuses of the account; None where the token may not read them."""
-        if "startedAt" not in receipt:
+        if "media" not in receipt:
             return Absent()
-        since = _stamp(datetime.fromisoformat(receipt["startedAt"]) - SKEW)
         try:
             answer = self._call(account, "GET", f"/api/v1/accounts/{_segment(account.platform_id)}/statuses",
                                 query={"limit": LISTED, "exclude_reblogs": "true"})
+            # By the clocks of the database and of the instance: that of this machine may be wrong.
+            since = _stamp(answer.moment() - timedelta(seconds=content.sent_ago) - SKEW)
             listed = answer.field(kind=list)
             recent = [position for position in range(len(listed)) if answer.field(position, "created_at") >= since]
             for position in recent:

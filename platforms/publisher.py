@@ -270,7 +270,8 @@ class Publisher:
         media = tuple(base.Media(mime_type=row.mime_type, bytes=row.bytes, url=self._objects.public_url(row.key), width=row.width,
                                  height=row.height, duration=row.duration, open=partial(self._objects.open, row.key))
                       for row in files)
-        return base.Content(caption=job.caption, media=media, post_type=job.post_type, options=job.options, key=job.id)
+        return base.Content(caption=job.caption, media=media, post_type=job.post_type, options=job.options, key=job.id,
+                            sent_ago=job.since_sending or 0.0)
 
 
 def _server(job):

@@ -357,6 +357,9 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, *_):
         pass
 
+    def date_time_string(self, timestamp=None):
+        return super().date_time_string(self.server.network.now() if timestamp is None else timestamp)
+
     def serve(self):
         parts = urlsplit(self.path)
         request = Request(self.command, parts.path, parse_qsl(parts.query, keep_blank_values=True), self.headers, time.time())
