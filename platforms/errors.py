@@ -21,6 +21,11 @@ class PlatformError(Exception):
         self.platform_message = None if platform_message is None else str(platform_message)[:500]
         self.rule = rule
 
+    @property
+    def words(self) -> dict:
+        """The network's own words, for an error that says the same in a better sentence."""
+        return {"platform_code": self.platform_code, "platform_message": self.platform_message}
+
 
 class Rejected(PlatformError):
     """The network understood and refused: sending the same again would be refused again."""

@@ -111,7 +111,8 @@ class Answer:
         error = outcome(SENTENCES.get(outcome, SENTENCES[Rejected]).format(manner.title),
                         platform_code=code or self.status, platform_message=message)
         if isinstance(error, Unavailable):
-            error.retry_after = retry_after(self.headers, throttled=outcome is THROTTLED)
+            wish = retry_after(self.headers, throttled=error.code == "rate_limited")
+            error.retry_after = error.retry_after if wish is None else wish
         return error
 
     def _missing(self, default):

@@ -37,7 +37,7 @@ class OAuthPlatform(Platform):
         query = {"response_type": "code", self.client_id_parameter: self.app("client_id"), "redirect_uri": redirect_url,
                  "scope": self.scope_separator.join(self.scopes), "state": state, **self.authorize_parameters}
         if self.pkce:
-            query |= {"code_challenge": _challenge(verifier), "code_challenge_method": "S256"}
+            query |= {"code_challenge": self.challenge(verifier), "code_challenge_method": "S256"}
         return Authorization(f"{self.settings['authorize_url']}?{urlencode(query)}", {"verifier": verifier})
 
     def redeem(self, answer, redirect_url, kept):
@@ -80,8 +80,18 @@ class OAuthPlatform(Platform):
             form = {**form, self.client_id_parameter: self.app("client_id"), "client_secret": secret}
         hidden = [form[name] for name in ("code", "code_verifier", "refresh_token", "client_secret") if name in form]
         answer = self.http.send("POST", self.settings["token_url"], title=self.title, verdicts=self.token_verdicts,
-                                words=token_words, headers=headers, form=form, secrets=(secret, *hidden))
+                                words=self.token_words, headers=headers, form=form, secrets=(secret, *hidden))
+        if any(self.token_words(answer)):
+            raise answer.error()    # some say no with status 200
         return credentials_from(answer)
+
+    def token_words(self, answer):
+        """The error code and message of the token endpoint (RFC 6749, section 5.2)."""
+        return answer.field("error", default=None), answer.field("error_description", default=None)
+
+    def challenge(self, verifier: str) -> str:
+        """What the network is shown of the verifier beforehand (RFC 7636, S256)."""
+        return urlsafe_b64encode(sha256(verifier.encode()).digest()).rstrip(b"=").decode()
 
     def app(self, name: str) -> str:
         """A credential of the operator's app at the network. Raises Rejected where it is not set."""
@@ -98,12 +108,3 @@ def credentials_from(answer) -> dict:
     credentials = {"accessToken": answer.field("access_token"), "expiresAt": time.time() + lifetime}
     refresh_token = answer.field("refresh_token", default=None)
     return credentials if refresh_token is None else {**credentials, "refreshToken": refresh_token}
-
-
-def token_words(answer):
-    """The error code and message of a token endpoint (RFC 6749, section 5.2)."""
-    return answer.field("error", default=None), answer.field("error_description", default=None)
-
-
-def _challenge(verifier):
-    return urlsafe_b64encode(sha256(verifier.encode()).digest()).rstrip(b"=").decode()
