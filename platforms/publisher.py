@@ -287,12 +287,18 @@ def describe(error: PlatformError) -> dict:
 
 
 def _pause(tries, error):
-    """Seconds until the next try: the network's wish, else doubling from 10 s to 15 min, half of it by chance."""
+    """Seconds until the next try: the network's wish, else doubling from 10 s to 15 min, half of it by chance.
+
+    The first wish is taken at its word. Later ones can only make the pause longer: a network that keeps asking to be called
+    again in a second does not know how long it will be down.
+    """
     wish = getattr(error, "retry_after", None)
-    if wish is not None:
-        return min(max(wish, 1.0), LONGEST_WISH) + random.uniform(0, 0.5)
     step = min(FIRST_PAUSE * 2**min(tries, 20), LONGEST_PAUSE)
-    return step / 2 + random.uniform(0, step / 2)
+    pause = step / 2 + random.uniform(0, step / 2)
+    if wish is None:
+        return pause
+    wish = min(max(wish, 1.0), LONGEST_WISH) + random.uniform(0, 0.5)
+    return wish if tries == 0 else max(wish, pause)
 
 
 def _next_look(looks):

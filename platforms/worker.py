@@ -7,6 +7,7 @@ import select
 import socket
 import threading
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
@@ -25,13 +26,14 @@ FALLBACK = 1.0                  # seconds: the longest sleep, for a bell that wa
 PAUSE = 0.01                    # seconds before a second look at what became due between two looks
 TIDY_EVERY = 600.0              # seconds
 BATCH = 32                      # targets taken at once
+ROOM = 4                        # times its threads for one server: so many servers would have to be slow at once to stop the rest
 GRACE = 25.0                    # seconds that a stopping worker waits for what is being sent
 
 log = logging.getLogger("posthorn.worker")
 
 
 class Worker:
-    """Publishes until stopped, on `threads` threads. Many may run, on one machine or on many."""
+    """Publishes until stopped, on up to `threads` threads for one server. Many may run, on one machine or on many."""
 
     def __init__(self, publisher: Publisher, database_url: str, *, threads: int):
         self.name = new_id("worker")
@@ -47,9 +49,9 @@ class Worker:
         """Works until `stop`; then what is being sent is finished and the rest given back."""
         heart = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
         heart.start()
-        log.info("%s works on %d threads", self.name, self._threads)
+        log.info("%s works on %d threads for each server", self.name, self._threads)
         try:
-            with ThreadPoolExecutor(self._threads, thread_name_prefix="publish") as pool:
+            with ThreadPoolExecutor(self._threads * ROOM, thread_name_prefix="publish") as pool:
                 while not self._stopping.is_set():
                     self._try_turn(pool)
                 log.info("%s stops: %d in hand", self.name, len(self._held))
@@ -78,13 +80,16 @@ class Worker:
     def _turn(self, pool):
         """Claims what is due and there are threads for; returns the seconds to sleep at most."""
         self._listen()
-        free = min(BATCH, self._threads - len(self._held))
+        busy = Counter(job.server for job in list(self._held.values()))
+        # What is slow keeps its own threads alone: a server whose threads are all taken gets no more, the others do.
+        full = [server for server, count in busy.items() if count >= self._threads]
+        free = min(BATCH, self._threads, self._threads * ROOM - busy.total())
         if free <= 0:
             return FALLBACK
         with database.connection_context():
-            jobs = queue.claim(self.name, limit=free, lease=LEASE)
+            jobs = queue.claim(self.name, limit=free, lease=LEASE, full=full)
             CLAIMED.inc(len(jobs))
-            wait = 0.0 if len(jobs) == free else queue.seconds_to_next()
+            wait = 0.0 if len(jobs) == free else queue.seconds_to_next(full)
         for job in jobs:
             self._held[job.id, job.fence] = job
             pool.submit(self._work, job)

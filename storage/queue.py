@@ -7,6 +7,7 @@ leaves its fence, so that a late but certain answer still counts until somebody 
 """
 
 import time
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
@@ -22,12 +23,20 @@ FIRST_LOOK = timedelta(seconds=30)          # after a sending whose worker is go
 # a worker that is stopped between two messages would keep all others waiting.
 TAKE_TURNS = "SELECT pg_advisory_xact_lock(%(lock)s);"
 
+# Left out where none is full: it would be asked of every row.
+NOT_FULL = """
+      AND NOT EXISTS (SELECT FROM unnest(%(platforms)s::text[], %(hosts)s::text[]) AS crowded (platform, host)
+                      WHERE crowded.platform = targets.platform
+                        AND crowded.host = coalesce((SELECT host FROM accounts WHERE accounts.id = targets.account_id), ''))
+"""
+
 # The array makes the planner go by the ids: it thinks that next to nothing is due, and would join all that is otherwise.
 CLAIM = """
 WITH due AS (
     SELECT id, account_id, due_at, next_at FROM targets
     WHERE next_at <= statement_timestamp() AND leased_until IS NULL
       AND NOT EXISTS (SELECT FROM targets busy WHERE busy.account_id = targets.account_id AND busy.leased_until IS NOT NULL)
+      {not_full}
     ORDER BY next_at LIMIT %(window)s
 ), turns AS (
     SELECT id, next_at, row_number() OVER (PARTITION BY coalesce(account_id, id) ORDER BY due_at, id) AS turn FROM due
@@ -89,6 +98,7 @@ NEXT_DUE = """
 SELECT extract(epoch FROM next_at - clock_timestamp())::float FROM targets
 WHERE next_at IS NOT NULL AND leased_until IS NULL
   AND NOT EXISTS (SELECT FROM targets busy WHERE busy.account_id = targets.account_id AND busy.leased_until IS NOT NULL)
+  {not_full}
 ORDER BY next_at LIMIT 1
 """
 
@@ -122,14 +132,21 @@ class Job:
     account: Account | None = field(repr=False)     # None: the sandbox
     claimed_at: float = field(default_factory=time.monotonic)
 
+    @property
+    def server(self) -> tuple[str, str]:
+        """Whose speed this job depends on: the network, and the server of it where it has many."""
+        return self.platform, self.account.host if self.account else ""
 
-def claim(worker: str, *, limit: int, lease: timedelta) -> list[Job]:
+
+def claim(worker: str, *, limit: int, lease: timedelta, full: Collection = ()) -> list[Job]:
     """Takes up to `limit` due targets for `worker`, none of an account that has one in flight, and returns them.
 
-    They are its own until `lease` has passed without a `beat` that names them.
+    They are its own until `lease` has passed without a `beat` that names them. Nothing is taken for the servers in `full`
+    (as in Job.server).
     """
-    values = {"lock": CLAIM_LOCK, "window": limit * 8, "limit": limit, "worker": worker, "lease": lease}
-    return [_job(row) for row in database.execute_sql(TAKE_TURNS + CLAIM, values).fetchall()]
+    query, values = _apart_from(full, TAKE_TURNS + CLAIM)
+    values |= {"lock": CLAIM_LOCK, "window": limit * 8, "limit": limit, "worker": worker, "lease": lease}
+    return [_job(row) for row in database.execute_sql(query, values).fetchall()]
 
 
 def beat(worker: str, held: list[Job], *, lease: timedelta) -> None:
@@ -148,10 +165,15 @@ def sweep(unconfirmed_error: dict) -> int:
     return database.execute_sql(SWEEP, {"first_look": FIRST_LOOK, "error": Json(unconfirmed_error)}).rowcount
 
 
-def seconds_to_next() -> float | None:
+def seconds_to_next(full: Collection = ()) -> float | None:
     """Seconds until the next target that may be claimed is due: negative when one is waiting, None when there is none."""
-    row = database.execute_sql(NEXT_DUE).fetchone()
+    row = database.execute_sql(*_apart_from(full, NEXT_DUE)).fetchone()
     return row and row[0]
+
+
+def _apart_from(full, query):
+    platforms, hosts = ([*column] for column in zip(*full)) if full else ([], [])
+    return query.format(not_full=NOT_FULL if full else ""), {"platforms": platforms, "hosts": hosts}
 
 
 @dataclass(frozen=True)

@@ -124,10 +124,10 @@ class Desk:
         """One target, due now unless `at` says so; returns its id."""
         return self.targets([account], **options)[0]
 
-    def targets(self, accounts, *, caption="hello", at=None, platform="told", media=()):
+    def targets(self, accounts, *, caption="hello", at=None, platform="told", media=(), options=None):
         """A post with one target for each account (None: without one); returns their ids."""
         new = [NewTarget(platform=platform, asked_type=None, post_type="text", account_id=account, caption=None,
-                         media=list(media), own_media=False, options={}) for account in accounts]
+                         media=list(media), own_media=False, options=options or {}) for account in accounts]
         with self._connected(), database.atomic():
             post = posts.create(self.caller, client_id=None, caption=caption, schedule_at=at, targets=new)
         return [row[0] for row in self.sql("SELECT id FROM targets WHERE post_id = %s ORDER BY position", post["id"])]
@@ -223,13 +223,14 @@ class Desk:
 class Told(Platform):
     """A network that does as told: each verb plays the next part of its course, an error to raise or a value to return.
 
-    A part of the course of `prepare` is a list of what it yields. `calls` holds (verb, what it was given).
+    A part of the course of `prepare` and `follow` is a list of what it yields. `calls` holds (verb, what it was given).
     """
 
     name = "told"
     title = "Told"
     limits = Limits(caption=100, media_items=4, source="", reviewed_at="")
     post_types = {"text": PostType()}
+    follow_options = ("firstComment",)
     live = True
 
     def __init__(self, patience=None, find_retries=False, dedupes_for=None, **courses):
@@ -248,6 +249,12 @@ class Told(Platform):
         """Has to be told."""
         self.calls.append(("publish", dict(receipt)))
         return _play(self._next("publish", AssertionError("nobody told what becomes of it")))
+
+    def follow(self, account, content, receipt):
+        """Its part is a list of steps."""
+        self.calls.append(("follow", dict(receipt)))
+        for step in self._next("follow", ()):
+            yield _play(step)
 
     def check(self, account, receipt):
         """Has to be told."""

@@ -276,6 +276,16 @@ def test_the_wish_of_a_network_is_obeyed_between_a_second_and_a_day(desk, wish, 
     assert row.status == "scheduled" and least - 0.5 < row.next_in <= least + 0.5
 
 
+def test_a_network_that_always_asks_for_a_second_is_asked_ever_more_rarely_all_the_same(desk):
+    pauses = []
+    for tries, wish in ((0, 1), (3, 1), (3, 200)):
+        target = desk.target(desk.account())
+        desk.move(target, tries=tries)
+        desk.run(desk.publisher(Told(publish=[Unavailable("no", retry_after=wish)])))
+        pauses.append(desk.row(target).next_in)
+    assert pauses[0] < 1.5 and 39 < pauses[1] <= 80 and 199 < pauses[2] <= 200.5
+
+
 @pytest.mark.parametrize("late, wish, status", [(0, None, "scheduled"), (3590, 5, "scheduled"), (3590, 11, "failed"),
                                                 (3601, None, "failed"), (0, 3700, "failed")])
 def test_a_post_is_given_up_when_the_next_try_would_be_past_the_networks_patience(desk, late, wish, status):

@@ -299,6 +299,20 @@ def test_what_waits_for_its_own_account_does_not_hide_when_the_next_is_due(desk)
     assert 8 < queue.seconds_to_next() < 9
 
 
+def test_nothing_is_taken_for_a_server_that_is_full(desk):
+    accounts = {host: desk.account(host=host) for host in ("https://a.example", "https://b.example")}
+    elsewhere, sandbox = desk.account("other", host="https://a.example"), desk.target()
+    full = [("told", "https://a.example"), ("told", "")]
+    here = {desk.target(account, platform=platform) for account, platform in ((accounts["https://b.example"], "told"),
+                                                                            (elsewhere, "other"))}
+    left = {desk.target(accounts["https://a.example"]), sandbox}
+    assert queue.seconds_to_next(full) < 0
+    jobs = queue.claim("ann", limit=10, lease=LEASE, full=full)
+    assert {job.id for job in jobs} == here and {job.server for job in jobs}.isdisjoint(full)
+    assert queue.seconds_to_next(full) is None and queue.seconds_to_next() < 0
+    assert {job.id for job in desk.claim()} == left
+
+
 # Whose clock.
 
 @pytest.mark.parametrize("hours", [-1, 1])

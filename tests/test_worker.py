@@ -11,6 +11,7 @@ import psycopg2
 import pytest
 from psycopg2.extensions import parse_dsn
 
+from platforms.worker import ROOM
 from tests.delivery import Board, WorkerProcess, WorkerThread
 from tests.delivery import address, desk, whole_desk  # fixtures
 
@@ -19,6 +20,7 @@ CREATE FUNCTION note_beat() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN INSERT INTO public_calls (key, verb) VALUES (NEW.id, 'beat'); RETURN NULL; END $$;
 CREATE TRIGGER note_beat AFTER INSERT OR UPDATE ON workers FOR EACH ROW EXECUTE FUNCTION note_beat();
 """
+THREADS = 8
 TAKEN_OVER = 5.0    # seconds after the death of a worker; a lease and a heartbeat
 
 
@@ -44,7 +46,7 @@ def start(desk):
 @pytest.fixture
 def worker(desk, address):
     """A worker in a thread, asleep."""
-    with WorkerThread(desk.publisher(Board(address)), address) as worker:
+    with WorkerThread(desk.publisher(Board(address)), address, THREADS) as worker:
         desk.wait_for("SELECT 1 FROM public_calls WHERE verb = 'beat'")
         yield worker
 
@@ -124,6 +126,16 @@ def test_accounts_that_are_busy_do_not_make_others_late(desk, worker):
     assert max(lateness(desk, target) for target in calm) < 0.4
     [first, second] = desk.sql("SELECT sending_at, finished_at FROM targets WHERE account_id IS NOT NULL ORDER BY sending_at")
     assert first[1] <= second[0]
+
+
+def test_a_network_that_is_slow_does_not_make_others_late(desk, worker):
+    slow = [board(desk, desk.account("board", host="https://slow.example"), send=1.2) for _ in range(THREADS * ROOM + 2)]
+    desk.wait_for("SELECT 1 FROM public_calls WHERE verb = 'publish' HAVING count(*) >= %s", THREADS)
+    calm = [board(desk, desk.account("board", host="https://calm.example")) for _ in range(4)]
+    published(desk, *calm)
+    assert max(lateness(desk, target) for target in calm) < 0.6
+    assert desk.sql("SELECT count(*) FROM targets WHERE leased_until IS NOT NULL")[0][0] <= 2 * THREADS
+    desk.settled(slow, within=15, until=["published"])
 
 
 # Together.

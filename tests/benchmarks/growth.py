@@ -84,7 +84,7 @@ def main():
             figures["claim, all rest due"] = timed(claim, after=give_back)
             for name, times in figures.items():
                 print(f"{name:24} p50 {statistics.median(times):6.2f} ms   p99 {times[int(len(times) * 0.99)]:6.2f} ms")
-            print(plan(queue.CLAIM, {"window": 256, "limit": BATCH, "worker": "bench", "lease": LEASE}))
+            print(plan(queue.CLAIM.format(not_full=""), {"window": 256, "limit": BATCH, "worker": "bench", "lease": LEASE}))
 
 
 def plan(sql, values):
