@@ -23,6 +23,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 10.0, 900.0    # seconds: at most 12 calls in an ou
 LONGEST_WISH = 86_400.0                     # seconds of a network's Retry-After that are obeyed
 LOOKS = (30.0, 120.0, 600.0, 3600.0)        # seconds before each look for an unconfirmed post
 CRASHES = 3                                 # workers that may die of preparing one target
+ASKING_CRASHES = 10                         # and in all, counted with asking after it, which cannot make a second post
 PROCESSING = timedelta(hours=24)            # how long a network may work on a post before nobody knows
 SPREAD = 10.0                               # seconds over which posts come back to a network that was left alone
 PUBLIC = "public"                           # in a receipt: the post that is public while more is to follow
@@ -124,16 +125,20 @@ class Publisher:
 
     def _check(self, job, connector):
         """Asks after a post that the network still works on, or does what comes after one that is public."""
+        if job.crashes >= ASKING_CRASHES:
+            return self._ask_no_more(job)
         if PUBLIC in job.receipt:
             return self._follow(job, connector)
         try:
             outcome = connector.check(self._accounts.usable(job.account, connector), job.receipt)
         except (Unavailable, Unconfirmed) as error:
-            # A quarter of the time so far, since nothing counts these: an outage of hours is no reason to ask every few seconds.
-            pause = max(_pause(job.tries, error), min(job.since_sending / 4, LONGEST_PAUSE))
-            outcome = base.Processing(job.receipt, pause)
+            outcome = base.Processing(job.receipt, _long_pause(job, error))
+        except Disconnected as error:
+            if not self._renewed(job, connector):
+                return self._unconfirmed(job, error)
+            outcome = base.Processing(job.receipt, _long_pause(job, error))
         except PlatformError as error:
-            return self._unconfirmed(job, error) if isinstance(error, Disconnected) else self._fail(job, error)
+            return self._fail(job, error)
         except DatabaseAway:
             raise
         except Exception:
@@ -153,8 +158,7 @@ class Publisher:
                     return None
         except (Unavailable, Unconfirmed) as error:
             if job.since_sending < PROCESSING.total_seconds():
-                pause = max(_pause(job.tries, error), min(job.since_sending / 4, LONGEST_PAUSE))
-                return self._record(queue.processing, job, receipt, pause)
+                return self._record(queue.processing, job, receipt, _long_pause(job, error))
             trouble = error
         except PlatformError as error:
             trouble = error
@@ -163,11 +167,24 @@ class Publisher:
         except Exception:
             log.exception("target %s: what comes after the post failed", job.id)
             trouble = OurFault("what comes after the post failed on our side")
+        return self._followed(job, trouble)
+
+    def _followed(self, job, trouble):
+        """The end of a post that is public, whatever came of what was to follow."""
         post = job.receipt[PUBLIC]
         return self._record(queue.published, job, post["id"], post["url"], trouble and describe(trouble))
 
+    def _ask_no_more(self, job):
+        """Whatever it is, workers die of it."""
+        fault = OurFault(f"{job.crashes} workers died while looking after this post")
+        if PUBLIC in job.receipt:
+            return self._followed(job, fault)
+        return self._record(queue.unconfirmed, job, describe(fault), None)
+
     def _look(self, job, connector):
         """Asks whether a post is there whose sending ended in the dark."""
+        if job.crashes >= ASKING_CRASHES:
+            return self._ask_no_more(job)
         if self._known_there(job, connector):
             return self._record(queue.send_again, job)      # surer than looking, where another post may look alike
         try:
@@ -231,6 +248,20 @@ class Publisher:
             return self._not_sent(job, connector, trouble)
         self._accounts.disconnect(job.account)
         return self._give_up(job, error)
+
+    def _renewed(self, job, connector):
+        """Whether credentials that were refused after the sending may work again; marks the account where a person is needed."""
+        if job.account is None:
+            return False
+        try:
+            if self._accounts.renew(job.account, connector):
+                return True
+        except Disconnected:
+            pass
+        except PlatformError:
+            return True     # nobody knows yet
+        self._accounts.disconnect(job.account)
+        return False
 
     def _give_up(self, job, error):
         """Not sent this time; but where an earlier sending is in doubt, the post may be public all the same."""
@@ -299,6 +330,14 @@ def _pause(tries, error):
         return pause
     wish = min(max(wish, 1.0), LONGEST_WISH) + random.uniform(0, 0.5)
     return wish if tries == 0 else max(wish, pause)
+
+
+def _long_pause(job, error):
+    """Seconds until a network is asked after a post again: a quarter of the time so far, since nothing counts these.
+
+    An outage of hours is no reason to ask every few seconds.
+    """
+    return max(_pause(job.tries, error), min(job.since_sending / 4, LONGEST_PAUSE))
 
 
 def _next_look(looks):

@@ -66,7 +66,7 @@ UPDATE targets SET
     status = CASE stage WHEN 'preparing' THEN 'scheduled' WHEN 'sending' THEN 'unconfirmed' ELSE status END,
     next_at = CASE stage WHEN 'sending' THEN clock_timestamp() + %(first_look)s ELSE clock_timestamp() END,
     error = CASE stage WHEN 'sending' THEN %(error)s ELSE error END,
-    crashes = crashes + (stage IS NOT DISTINCT FROM 'preparing')::int,
+    crashes = crashes + (stage IS DISTINCT FROM 'sending')::int,
     asked_again = asked_again AND stage IS DISTINCT FROM 'sending',
     stage = CASE stage WHEN 'processing' THEN stage END,
     leased_until = NULL, note = '{"lease": "ran out"}'
@@ -254,7 +254,7 @@ def looked(job: Job, after: float | None) -> bool:
 
 def send_again(job: Job) -> bool:
     """Surely not public, or the network knows it by a key of ours: back to the start, with its receipt."""
-    return _move(job, f"status = 'scheduled', stage = NULL, looks = looks + 1, error = NULL, {RELEASED}", 0)
+    return _move(job, f"status = 'scheduled', stage = NULL, looks = looks + 1, crashes = 0, error = NULL, {RELEASED}", 0)
 
 
 def _move(job, changes="", after=None, **values):

@@ -93,9 +93,19 @@ def test_a_worker_that_dies_in_the_middle_leaves_what_it_wrote_down(desk):
         desk.run(publisher, target)
     desk.swept(target)
     row = desk.row(target)
-    assert (row.status, row.stage, row.receipt, row.crashes) == ("publishing", "processing", SENDING, 0)
+    assert (row.status, row.stage, row.receipt, row.crashes) == ("publishing", "processing", SENDING, 1)
     desk.run(publisher, target)
     assert network.calls[-1] == ("follow", SENDING) and desk.row(target).status == "published"
+
+
+def test_what_kills_ten_workers_is_given_up_and_the_post_stays(desk):
+    network = Told(publish=[DONE], follow=[[SENDING]])
+    target, publisher = posted(desk, network)
+    desk.move(target, crashes=10)
+    desk.run(publisher, target)
+    row = desk.row(target)
+    assert (row.status, row.url, row.error["code"]) == ("published", DONE.url, "internal_error")
+    assert "follow" not in network.verbs()
 
 
 def test_what_a_worker_that_lost_the_target_still_does_changes_nothing(desk):

@@ -120,7 +120,7 @@ def test_what_becomes_of_a_post_that_the_network_works_on(desk, case):
     desk.run(desk.publisher(network), target)
     row = desk.row(target)
     stands(row, *ends)
-    assert network.verbs() == ["prepare", "publish", "check"] and network.calls[-1] == ("check", {"ticket": 1})
+    assert network.verbs() == ["prepare", "publish", "check"] and ("check", {"ticket": 1}) in network.calls
     assert row.receipt == ({"ticket": 2} if case == "processing" else {"ticket": 1})
 
 
@@ -318,6 +318,33 @@ def test_a_post_of_which_three_workers_died_is_not_touched_again(desk):
     desk.run(publisher)
     row = desk.row(target)
     assert (row.status, row.error["code"], network.calls) == ("failed", "internal_error", [])
+
+
+@pytest.mark.parametrize("stage", ["processing", "unconfirmed"])
+@pytest.mark.parametrize("crashes, asked", [(9, 1), (10, 0)])
+def test_a_post_that_kills_ten_workers_is_asked_after_no_more(desk, stage, crashes, asked):
+    ending = Processing({"ticket": 1}, 0) if stage == "processing" else Unconfirmed("no answer")
+    network = Told(publish=[ending], check=[Processing({"ticket": 1}, 9)])
+    target = desk.tried(network).id
+    desk.move(target, crashes=crashes)
+    desk.run(desk.publisher(network), target)
+    assert len(network.verbs()) == 2 + asked
+    row = desk.row(target)
+    assert asked or (row.status, row.next_at, row.error["code"]) == ("unconfirmed", None, "internal_error")
+
+
+@pytest.mark.parametrize("renewed, status, account", [
+    ([{"token": "second"}], "publishing", "connected"), ([None], "unconfirmed", "disconnected"),
+    ([Disconnected("ended")], "unconfirmed", "disconnected"), ([Unavailable("busy")], "publishing", "connected")])
+def test_credentials_that_end_while_a_network_works_on_a_post(desk, renewed, status, account):
+    network = Told(publish=[Processing({"ticket": 1}, 0)], check=[Disconnected("expired")], **{"refresh!": renewed})
+    owner = desk.account()
+    target = desk.target(owner)
+    publisher = desk.publisher(network)
+    desk.run(publisher)
+    desk.run(publisher, target)
+    assert desk.row(target).status == status
+    assert desk.sql("SELECT status FROM accounts WHERE id = %s", owner) == [(account,)]
 
 
 def test_a_bug_is_told_to_nobody_outside(desk, caplog):

@@ -194,7 +194,7 @@ def test_workers_are_seen_while_they_live(desk):
 
 
 @pytest.mark.parametrize("stage, after, waits, crashes", [
-    ("preparing", "scheduled", 0, 1), ("sending", "unconfirmed", 30, 0), ("processing", "publishing", 0, 0)])
+    ("preparing", "scheduled", 0, 1), ("sending", "unconfirmed", 30, 0), ("processing", "publishing", 0, 1)])
 def test_what_a_dead_worker_had_in_hand(desk, stage, after, waits, crashes):
     target = desk.target()
     job = desk.claimed(target)
@@ -234,7 +234,7 @@ def test_a_dead_looker_leaves_the_post_unconfirmed(desk):
     assert (job.stage, job.fence) == (None, 2) and job.since_sending > 0
     desk.swept(target)
     row = desk.row(target)
-    assert (row.status, row.stage, row.leased_until, row.error) == ("unconfirmed", None, None, ERROR)
+    assert (row.status, row.stage, row.leased_until, row.error, row.crashes) == ("unconfirmed", None, None, ERROR, 1)
 
 
 def test_the_account_of_a_dead_worker_is_free_again(desk):

@@ -128,7 +128,7 @@ CREATE TABLE targets (
     worker text,
     fence bigint NOT NULL DEFAULT 0,        -- grows with every claim: a write with an old fence changes nothing
     tries integer NOT NULL DEFAULT 0,       -- times the network put it off, since it was last asked for
-    crashes integer NOT NULL DEFAULT 0,     -- times a worker died while preparing it
+    crashes integer NOT NULL DEFAULT 0,     -- times a worker died while preparing it or asking after it
     refreshed boolean NOT NULL DEFAULT false,   -- credentials were renewed because the network refused them for this target
     looks integer NOT NULL DEFAULT 0,       -- times the network was asked after an unconfirmed sending
     asked_again boolean NOT NULL DEFAULT false, -- somebody looked and wants it sent again, although it may be public

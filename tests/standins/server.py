@@ -301,7 +301,8 @@ class Network:
 
     def _take_fault(self, endpoint):
         with self._lock:
-            fault = next((fault for fault in self.faults if fault.endpoint in (endpoint, "*")), None)
+            fitting = [fault for fault in self.faults if fault.endpoint in (endpoint, "*")]
+            fault = min(fitting, key=lambda fault: fault.times is None, default=None)     # one for good hides none for once
             if fault and fault.times is not None:
                 fault.times -= 1
                 if not fault.times:
