@@ -11,9 +11,9 @@ from handlers.process import data_dir_option
 from handlers.services import build
 from handlers.stores import open_database, open_store
 from platforms.errors import PlatformError
-from platforms.accounts import owner
+from platforms.accounts import save
 from storage import keys
-from storage.database import database, migrate as apply_migrations, new_id
+from storage.database import database, migrate as apply_migrations
 from storage.models import Account, ApiKey, Client, Team, User, wire_time
 from storage.secrets import new_key
 
@@ -193,7 +193,7 @@ def add_account(services, platform, fields, client_id, team_id, as_json):
         connected = connector.connect(given)
     except PlatformError as error:
         raise click.ClickException(error.message) from None
-    _show([_save(services, owning.id, limited_to, platform, connected).to_dict()], as_json)
+    _show([save(services.vault, owning.id, limited_to, platform, connected).to_dict()], as_json)
 
 
 @account.command("list")
@@ -212,9 +212,10 @@ def list_accounts(services, client_id, team_id, as_json):
 @_on_database
 def remove_account(services, account_id, team_id):
     """Disconnect an account and forget its credentials; its posts stay readable."""
-    query = Account.update(status="disconnected", credentials=None)
-    if not query.where(Account.team_id == _team(team_id).id, Account.id == account_id).execute():
+    row = Account.select().where(Account.team_id == _team(team_id).id, Account.id == account_id).get_or_none()
+    if row is None:
         raise click.ClickException("the team has no such account")
+    row.disconnect()
     click.echo("disconnected")
 
 
@@ -268,23 +269,6 @@ def _fields(connector, pairs):
             secret = any(word in name.lower() for word in HIDDEN)
             given[name] = click.prompt(name, hide_input=secret, default="" if name == "host" and connector.name == "bluesky" else None)
     return given
-
-
-def _save(services, team_id, client_id, platform, connected):
-    """A row for the account, the present one where it is connected again."""
-    profile = connected.profile
-    same = (Account.team_id == team_id, Account.client_id == client_id if client_id else Account.client_id.is_null(),
-            Account.platform == platform, Account.host == connected.host, Account.platform_id == profile.platform_id)
-    known = Account.select().where(*same).get_or_none()
-    account_id = known.id if known else new_id(Account.prefix)
-    values = {"username": profile.username, "display_name": profile.display_name, "profile_picture": profile.picture,
-              "status": "connected", "credentials": services.vault.seal(owner(team_id, account_id), connected.credentials)}
-    if known:
-        Account.update(**values, updated_at=datetime.now(UTC)).where(Account.id == known.id).execute()
-    else:
-        Account.insert(id=account_id, team_id=team_id, client_id=client_id, platform=platform, host=connected.host,
-                       platform_id=profile.platform_id, **values).execute()
-    return Account.get_by_id(account_id)
 
 
 def _show(rows, as_json):

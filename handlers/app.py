@@ -27,7 +27,7 @@ from handlers.contract import Contract, Validation
 from handlers.errors import ApiError, ExternalServiceError, NotFound, ServiceUnavailable
 from handlers.exchange import exchange_of
 from handlers.gate import Gate, Paths
-from handlers.idempotency import Once
+from handlers.idempotency import PATIENCE, Once, Overtaken
 from handlers.responses import failure
 from handlers.security import Security
 from handlers.services import Services, build
@@ -93,7 +93,7 @@ def _run(handler, wanted, exchange, services, method, path):
         key = given.get("idempotency_key")
         if key is None or method != "POST":
             return handler(**{name: given.get(name) for name in wanted})
-        once = Once(exchange.caller, f"{method} {path}", key, exchange.body)
+        once = Once(exchange.caller, f"{method} {path}", key, exchange.body, PATIENCE[exchange.limit])
         return once.begin() or _run_once(handler, wanted, {**given, "keep": once.keep}, once, exchange.request_id)
 
 
@@ -101,6 +101,8 @@ def _run_once(handler, wanted, given, once, request_id):
     try:
         answer = handler(**{name: given.get(name) for name in wanted})
         return answer if "keep" in wanted else once.keep(answer)
+    except Overtaken:
+        raise
     except Exception as error:
         if isinstance(error, ApiError) and error.status < 500 and error.status != 429:
             return once.keep(failure(error, request_id))

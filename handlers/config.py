@@ -19,6 +19,7 @@ class ConfigError(Exception):
 class Config:
     """The settings of one process. Rates are requests a minute and credential, waits are seconds."""
 
+    base_url: str
     database_url: str = field(repr=False)
     s3_endpoint_url: str
     s3_access_key: str = field(repr=False)
@@ -49,6 +50,7 @@ class Config:
         """Reads all settings. Raises ConfigError naming the first variable that is missing or wrong."""
         env = _Env(environ)
         return cls(
+            base_url=env.url("POSTHORN_BASE_URL", "http://127.0.0.1:8080"),
             database_url=env.text("DATABASE_URL"),
             s3_endpoint_url=env.url("S3_ENDPOINT_URL"),
             s3_access_key=env.text("S3_ACCESS_KEY"),

@@ -14,6 +14,7 @@ class Exchange:
     """Filled in by each layer in turn: gate (id), security (caller, allowance), contract (values and body)."""
 
     request_id: str
+    limit: str = "requests"     # the rate limit that it counts against
     caller: Caller | None = None
     allowance: Allowance | None = None
     values: dict[str, Any] = field(default_factory=dict)    # path, query and header parameters by their document names

@@ -14,7 +14,9 @@ from handlers.responses import Answer
 from storage.database import database
 
 KEPT = timedelta(hours=24)
-PATIENCE = timedelta(minutes=2)     # after which a request without an answer is taken to have died; the longest fetch is 60 s
+# By rate limit, after which a request without an answer is taken to have died: some wait for the servers of others, at most
+# 60 s for a file. One that is only slow is overtaken then and changes nothing.
+PATIENCE = {"requests": timedelta(seconds=30), "fetches": timedelta(minutes=2), "captions": timedelta(minutes=2)}
 
 # A row that is too old, or whose request died, is taken over as if it were new.
 BEGIN = """
@@ -34,17 +36,20 @@ KEEP = f"UPDATE idempotency_keys SET status = %(status)s, headers = %(headers)s,
 FORGET = f"DELETE FROM idempotency_keys WHERE {OURS} AND status IS NULL"
 
 
-class Overtaken(Exception):
+class Overtaken(InvalidState):
     """The key was taken over while this request still ran: it must not commit."""
+
+    def __init__(self):
+        super().__init__("this request took so long that another one with its Idempotency-Key was let through: send it again")
 
 
 class Once:
     """One use of a key: `begin`, then `keep` in the transaction of the work, or `forget`."""
 
-    def __init__(self, caller, operation: str, key: str, body):
+    def __init__(self, caller, operation: str, key: str, body, patience: timedelta):
         # A credential of one client means that client without saying so: the same body under another one means another thing.
         self._row = {"team_id": caller.team_id, "mode": caller.mode, "operation": operation, "key": key,
-                     "digest": _digest([caller.client_id, body]), "kept": KEPT, "patience": PATIENCE}
+                     "digest": _digest([caller.client_id, body]), "kept": KEPT, "patience": patience}
 
     def begin(self) -> Answer | None:
         """The kept answer, or None when the work is ours to do. Raises InvalidState for another body or a running request."""

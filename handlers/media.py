@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from handlers.errors import Detail, ExternalServiceError, ExternalTimeout, PayloadTooLarge, Unprocessable
 from handlers.responses import ok
+from storage.database import database
 from storage.fetch import BadStatus, Broken, Refused, TooLarge, Unreachable
 from storage.media import TYPES, NotMedia, examine, is_video
 from storage.models import Media, wire_time
@@ -26,9 +27,10 @@ def create_media_from_url(caller, services, body, keep):
         key = _new_key(caller, facts.mime_type)
         spool.seek(0)
         services.objects.put(key, spool, download.bytes, facts.mime_type)
-    media = _add(caller, key=key, state="ready", mime_type=facts.mime_type, bytes=download.bytes, width=facts.width,
-                 height=facts.height, duration=facts.duration)
-    return keep(ok(media.to_dict(services.objects.public_url(media.key)), status=201))
+    with database.atomic():
+        media = _add(caller, key=key, state="ready", mime_type=facts.mime_type, bytes=download.bytes, width=facts.width,
+                     height=facts.height, duration=facts.duration)
+        return keep(ok(media.to_dict(services.objects.public_url(media.key)), status=201))
 
 
 def create_upload_url(caller, services, body, keep):

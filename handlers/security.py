@@ -38,7 +38,7 @@ class Security:
 
     def _take(self, exchange, operation):
         """Plan and scope first: what is forbidden costs no token, but its answer tells the allowance as well."""
-        caller, limit = exchange.caller, self.limits[operation.limit]
+        caller, limit, exchange.limit = exchange.caller, self.limits[operation.limit], operation.limit
         bucket = f"{caller.credential_id}:{operation.limit}"
         if not caller.plan_active or operation.scope not in caller.scopes:
             exchange.allowance = buckets.peek(bucket, limit)

@@ -15,7 +15,7 @@ from storage.objects import Objects
 from storage.secrets import Vault
 
 # What one process does at once of each kind: somebody else's slow server must not take the threads of other requests.
-FETCHES, LOOKS, CAPTIONS = 4, 2, 8
+FETCHES, LOOKS, CAPTIONS, CONNECTS = 4, 2, 8, 4
 
 
 class Turns:
@@ -49,6 +49,7 @@ class Services:
     fetches: Turns = field(default_factory=lambda: Turns(FETCHES, "too many links are being fetched at this moment"))
     looks: Turns = field(default_factory=lambda: Turns(LOOKS, "too many uploads are being looked at at this moment"))
     asks: Turns = field(default_factory=lambda: Turns(CAPTIONS, "too many captions are being written at this moment"))
+    connects: Turns = field(default_factory=lambda: Turns(CONNECTS, "too many accounts are being connected at this moment"))
 
 
 def build(config: Config, *, connections: int) -> Services:

@@ -66,6 +66,7 @@ class Up:
             self.say("Starting the object store ...")
             self._use(self._server(Store(self.data_dir / "store", BUCKET)))
         self.environ.setdefault("POSTHORN_SECRET_KEYS", self._secret_key())
+        self.environ.setdefault("POSTHORN_BASE_URL", self.address)
         self._leave_settings()
         config = Config.from_env(self.environ)
         open_database(config, connections=2)
@@ -76,7 +77,7 @@ class Up:
 
     def _leave_settings(self):
         """For the other commands, run beside this one."""
-        names = ("DATABASE_URL", "POSTHORN_SECRET_KEYS", *(name for name in self.environ if name.startswith("S3_")))
+        names = ("DATABASE_URL", *(name for name in self.environ if name.startswith(("S3_", "POSTHORN_"))))
         _write_secret(self.data_dir / LEFT, "".join(f"{name}={self.environ[name]}\n" for name in names))
 
     @property
