@@ -3,6 +3,9 @@
 import io
 import json
 import ssl
+from urllib.parse import parse_qsl, urlsplit
+
+import urllib3
 
 from platforms.base import Account, Media, Waiting
 from platforms.http import Http
@@ -18,6 +21,15 @@ def http_for(*nets):
     """A client that may reach these stand-ins and nothing else."""
     allowed = frozenset((HOST, net.port) for net in nets)
     return Http(Fetcher(allow_private=allowed, ssl_context=TLS), allowed)
+
+
+def consented(platform, redirect_url):
+    """The arguments of `redeem` once somebody was at the page that `authorize` sends them to."""
+    begun = platform.authorize(redirect_url, "state-1")
+    page = urllib3.request("GET", begun.url, redirect=False, retries=False)
+    answer = dict(parse_qsl(urlsplit(page.headers["Location"]).query))
+    assert page.headers["Location"].startswith(redirect_url) and answer.pop("state") == "state-1"
+    return answer, redirect_url, begun.kept
 
 
 def account(connected):
