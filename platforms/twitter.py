@@ -1,23 +1,48 @@
 """X, formerly Twitter: https://docs.x.com/x-api/posts/create-post"""
 
+import copy
 import re
+import time
+from dataclasses import replace
+from functools import partial
 
-from platforms.base import (GIF, JPEG, MB, MP4, PNG, QUICKTIME, WEBP, ImageLimits, Limits, Platform, PostType, Problem,
-                            VideoLimits)
+from platforms.base import (GIF, JPEG, MB, MP4, PNG, QUICKTIME, WEBP, Absent, Account, Connected, ImageLimits, Limits, PostType,
+                            Problem, Profile, Published, VideoLimits, Waiting)
+from platforms.errors import Disconnected, PermissionMissing, PlatformError, Rejected, Unavailable, Unconfirmed
+from platforms.http import Upload
+from platforms.oauth import OAuthPlatform
 from platforms.text import tweet_weight
+from platforms.tweets import TWEET_FIELDS, Sought, seek
 
 STILL_BYTES = 5 * MB            # of an image that does not move
+LONG = 25_000                   # weighted characters with Premium; changelog of 2024-08-20
+PREMIUM = ("Premium", "PremiumPlus")    # subscription_type; what Basic may is not documented
 CASHTAG = re.compile(r"(?<!\S)\$[a-z]{1,6}(?:[._][a-z]{1,2})?(?=$|[\s!-/:-@\[-`{-~])", re.IGNORECASE)     # of twitter-text
 INVALID = re.compile("[\uFFFE\uFEFF\uFFFF]")
+CHUNK = MB                      # X's edge refuses chunks of 5 MB; 512 of these make the largest video, of at most 1000
+CHECKS = (1, 60)                # seconds between two looks at a file that is processed, whatever X asks for
+LISTED = 100                    # posts in a page, the most that there are
+SKEW = 120                      # seconds that our clock and that of X may differ
+SETTLED = 180                   # seconds after which a post that is there is listed, generously
+# Option of ours: parameter of a post.
+PARAMETERS = {"replySettings": "reply_settings", "communityId": "community_id", "shareWithFollowers": "share_with_followers",
+              "forSuperFollowersOnly": "for_super_followers_only", "madeWithAi": "made_with_ai",
+              "paidPartnership": "paid_partnership"}
+# The ends of the types of problems that the operator solves, in the settings of the app, or a new login.
+APP_PROBLEMS = ("unsupported-authentication", "oauth1-permissions", "client-forbidden", "client-not-enrolled", "Forbidden")
 
 
-class Twitter(Platform):
-    """An account of X, by the limits of accounts without Premium: what Premium adds hangs on the account."""
+def _no_credits(_, **words):
+    return PlatformError("this server's app has no credits left at X: its operator has to buy some", rule="credits", **words)
+
+
+class Twitter(OAuthPlatform):
+    """An account of X, by the limits of accounts without Premium; Premium adds long texts, and more that is not known here."""
 
     name = "twitter"
     title = "X"
     limits = Limits(
-        caption=280,            # 25,000 with Premium
+        caption=280,            # LONG with Premium
         media_items=4,
         image=ImageLimits(types=(JPEG, PNG, WEBP, GIF), max_bytes=15 * MB),     # of a GIF; see STILL_BYTES for the others
         # More with Premium. The page also gives 1280x1024 as the largest frame, but recommends 720x1280: no largest frame here.
@@ -31,24 +56,264 @@ class Twitter(Platform):
         "video": PostType(videos=(1, 1)),
         "poll": PostType(caption_required=True, required=("poll",)),
     }
-    options = ("replySettings", "inReplyToTweetId", "communityId", "shareWithFollowers", "placeId", "forSuperFollowersOnly",
-               "madeWithAi", "paidPartnership")
+    options = (*PARAMETERS, "inReplyToTweetId", "placeId", "thread")
+    follow_options = ("thread",)
     counts = "weighted characters"
+    live = True
+    scopes = ("tweet.read", "tweet.write", "users.read", "media.write", "offline.access")
+    basic = True
+    # A dead refresh token; they are good for one use.
+    token_verdicts = {**OAuthPlatform.token_verdicts, "invalid_request": Disconnected}
+    settings = {"api_url": "https://api.x.com", "authorize_url": "https://x.com/i/oauth2/authorize",
+                "token_url": "https://api.x.com/2/oauth2/token", "public_url": "https://x.com",
+                "client_id": "", "client_secret": ""}
+    verdicts = {402: _no_credits, 403: Rejected, **dict.fromkeys(APP_PROBLEMS, PermissionMissing)}
 
     def measure(self, caption):
         """Weighted characters: a link counts 23, an emoji or a Chinese, Japanese or Korean character 2."""
         return tweet_weight(caption)
 
+    def for_account(self, account):
+        """With the longer texts of Premium, where the account had it when it was connected."""
+        if account.credentials.get("subscription") not in PREMIUM:
+            return self
+        here = copy.copy(self)
+        here.limits = replace(self.limits, caption=LONG)
+        return here
+
     def extra_problems(self, post_type, content):
         """Characters and cashtags that X refuses, GIFs, and options that do not fit to each other or the media."""
-        if INVALID.search(content.caption):
-            yield Problem("caption", "caption_characters", "X takes none of the characters U+FEFF, U+FFFE and U+FFFF")
-        if (count := len(CASHTAG.findall(content.caption))) > 1:
-            yield Problem("caption", "caption_cashtags", f"the caption has {count} cashtags; X allows 1")
+        yield from _text_problems("caption", "caption", content.caption)
         for position, item in enumerate(content.media):
             yield from _image_problems(f"media/{position}", item, len(content.media))
         if content.options.get("shareWithFollowers") and "communityId" not in content.options:
             yield Problem("options/communityId", "required", "shareWithFollowers is for posts to a community")
+        if "thread" in content.options:
+            yield from self._thread_problems(content.options)
+
+    def choices(self, credentials):
+        """The one account, with the subscription that it has now."""
+        account = Account("", "", credentials=credentials)
+        answer = self._me(account)
+        kept = {**credentials, "subscription": answer.field("data", "subscription_type", default=None)}
+        return [Connected(_profile(answer), "", kept)]
+
+    def profile(self, account):
+        """Who the account is."""
+        return _profile(self._me(account))
+
+    def prepare(self, account, content, receipt):
+        """Uploads the media in chunks, waits until X has processed them, and describes them."""
+        if "media" not in receipt:
+            receipt = {"media": []}
+            yield receipt
+        for position in range(len(content.media)):
+            while (one := receipt["media"][position] if position < len(receipt["media"]) else {}).get("stage") != "ready":
+                one, wait = self._advance(account, content, position, receipt, one)
+                receipt = {**receipt, "media": [*receipt["media"][:position], one]}
+                yield receipt if wait is None else Waiting(receipt, wait)
+
+    def publish(self, account, content, receipt):
+        """Creates the post."""
+        try:
+            answer = self._create(account, _post(content, receipt))
+        except Rejected as refusal:
+            if receipt["media"] and "media ids" in (refusal.platform_message or "").lower():
+                raise _lost(receipt, refusal) from None
+            raise
+        return self._published(account, _digits(answer, "data", "id"))
+
+    def follow(self, account, content, receipt):
+        """The further parts of the thread, each an answer to the one before."""
+        receipt = {"parts": [], "partAt": None, **receipt}
+        texts = content.options["thread"]
+        if receipt["partAt"] is not None:
+            receipt = self._settled(account, texts[len(receipt["parts"])], receipt, content.sent_ago - receipt["partAt"])
+            yield receipt
+        while len(receipt["parts"]) < len(texts):
+            post = {"text": texts[len(receipt["parts"])], "reply": {"in_reply_to_tweet_id": _last(receipt)}}
+            yield {**receipt, "partAt": content.sent_ago}       # by the database's clock, as the next run knows it too
+            try:
+                part = _digits(self._create(account, post), "data", "id")
+            except Unconfirmed:
+                raise
+            except PlatformError:
+                yield receipt       # surely not sent
+                raise
+            receipt = {**receipt, "parts": [*receipt["parts"], part]}
+            yield receipt
+
+    def find(self, account, content, receipt):
+        """Looks through what the account posted since the first sending."""
+        if "media" not in receipt:
+            return Absent()
+        sought = Sought(content.caption, content.options.get("inReplyToTweetId"), tuple(one["id"] for one in receipt["media"]),
+                        "poll" in content.options)
+        found = self._seek(account, sought, content.sent_ago)
+        if isinstance(found, str):
+            return self._published(account, found)
+        # Whether the list of an account's posts has these is not documented.
+        hidden = "communityId" in content.options or "forSuperFollowersOnly" in content.options
+        return None if hidden else found
+
+    def words(self, answer):
+        """https://docs.x.com/x-api/fundamentals/response-codes-and-errors: problems with a type, or an older list of errors."""
+        detail, title = answer.field("detail", default=None), answer.field("title", default=None)
+        kind = answer.field("type", default="about:blank").rpartition("/")[2]
+        if kind == "about:blank":       # says nothing; and a bare "Forbidden" comes for a scope that is missing
+            kind = title if title == detail else None
+        number = answer.field("errors", 0, "code", kind=int, default=None)
+        return kind or (number and str(number)), answer.field("errors", 0, "message", default=detail or title)
+
+    def _call(self, account, method, path, **request):
+        return self.send(method, f"{self.settings['api_url']}/2/{path}", token=account.credentials["accessToken"], **request)
+
+    def _me(self, account):
+        fields = "id,name,username,profile_image_url,subscription_type"
+        return self._call(account, "GET", "users/me", query={"user.fields": fields})
+
+    def _create(self, account, post):
+        return self._call(account, "POST", "tweets", json=post, commits=True)
+
+    def _advance(self, account, content, position, receipt, one):
+        """One step with one of the media: what is known of it after that, and seconds to wait, None for no wait."""
+        item, stage = content.media[position], one.get("stage")
+        if stage is None:
+            # The page on uploads ties videos of 512 MB to amplify_video; tweet_video is what posts of accounts take.
+            kind = "tweet_video" if item.is_video else "tweet_gif" if item.mime_type == GIF else "tweet_image"
+            answer = self._call(account, "POST", "media/upload/initialize", json={
+                "media_type": item.mime_type, "total_bytes": item.bytes, "media_category": kind})
+            return {"id": _digits(answer, "data", "id"), "stage": "upload", "chunks": 0}, None
+        media = partial(self._media, account, receipt)
+        if stage == "upload" and one["chunks"] * CHUNK < item.bytes:
+            _append(media, item, one)
+            return {**one, "chunks": one["chunks"] + 1}, None
+        if stage == "upload":
+            return _state(one, media("POST", f"media/upload/{one['id']}/finalize"))
+        if stage == "processing":
+            return _state(one, media("GET", "media/upload", query={"command": "STATUS", "media_id": one["id"]}))
+        if text := "".join(content.options.get("altTexts", ())[position:position + 1]):
+            media("POST", "media/metadata", json={"id": one["id"], "metadata": {"alt_text": {"text": text}}})
+        return {**one, "stage": "ready"}, None
+
+    def _media(self, account, receipt, method, path, **request):
+        """A call about an upload that X may have forgotten meanwhile."""
+        answer = self._call(account, method, path, accept=(400, 404), **request)
+        if answer.status in (400, 404):
+            raise _lost(receipt, answer.error())
+        return answer
+
+    def _settled(self, account, text, receipt, ago):
+        """The receipt after a look for the part of a thread whose sending, so many seconds ago, ended in the dark."""
+        found = self._seek(account, Sought(text, _last(receipt)), ago)
+        if isinstance(found, str):
+            return {**receipt, "parts": [*receipt["parts"], found], "partAt": None}
+        if isinstance(found, Absent):
+            return {**receipt, "partAt": None}
+        if ago <= SETTLED:
+            raise Unavailable("X does not list the next part of the thread yet", retry_after=SETTLED - ago)
+        raise Rejected("X did not confirm the next part of the thread: whether it is there cannot be found out", rule="thread")
+
+    def _seek(self, account, sought, ago):
+        """The id of the `sought` post that was sent so many seconds ago, Absent, or None where that is not sure."""
+        now = time.time()
+        start = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now - ago - SKEW))
+        answer = self._call(account, "GET", f"users/{account.platform_id}/tweets",
+                            query={"max_results": LISTED, "start_time": start, "tweet.fields": TWEET_FIELDS})
+        found = seek(answer, sought)
+        # What came too early, or by a clock that is wrong, proves nothing.
+        sure = ago > SETTLED and abs(answer.moment().timestamp() - now) < SKEW
+        return None if isinstance(found, Absent) and not sure else found
+
+    def _published(self, account, tweet):
+        return Published(tweet, f"{self.settings['public_url']}/{account.username}/status/{tweet}")
+
+    def _thread_problems(self, options):
+        for option in ("communityId", "forSuperFollowersOnly"):
+            if options.get(option):
+                yield Problem(f"options/{option}", "thread", "who would see the further parts of such a thread is not known")
+        for position, text in enumerate(options["thread"]):
+            path, length = f"options/thread/{position}", self.measure(text)
+            if not text.strip():
+                yield Problem(path, "thread_text_required", "a part of a thread needs a text")
+            if length > self.limits.caption:
+                yield Problem(path, "thread_text_length",
+                              f"the text has {length} {self.counts}; {self.title} allows {self.limits.caption}")
+            yield from _text_problems(path, "thread_text", text)
+
+
+def _profile(answer):
+    name = answer.field("data", "username")
+    return Profile(_digits(answer, "data", "id"), name, answer.field("data", "name", default="") or name,
+                   answer.link("data", "profile_image_url", default=None))
+
+
+def _digits(answer, *path):
+    """An id, which goes into addresses."""
+    found = answer.field(*path)
+    if not re.fullmatch("[0-9]{1,19}", found):
+        raise answer.manner.fault()
+    return found
+
+
+def _post(content, receipt):
+    options = content.options
+    post = {"text": content.caption, **{PARAMETERS[name]: value for name, value in options.items() if name in PARAMETERS}}
+    if receipt["media"]:
+        post["media"] = {"media_ids": [one["id"] for one in receipt["media"]]}
+        if "taggedUserIds" in options:
+            post["media"]["tagged_user_ids"] = options["taggedUserIds"]
+    if poll := options.get("poll"):
+        post["poll"] = {"options": poll["options"], "duration_minutes": poll["durationMinutes"]}
+    if "inReplyToTweetId" in options:
+        post["reply"] = {"in_reply_to_tweet_id": options["inReplyToTweetId"]}
+    if "placeId" in options:
+        post["geo"] = {"place_id": options["placeId"]}
+    return post
+
+
+def _append(media, item, one):
+    """Sends the next chunk of a file; `media` makes the call."""
+    start = one["chunks"] * CHUNK
+    size = min(CHUNK, item.bytes - start)
+    with item.open(start, size) as file:
+        media("POST", f"media/upload/{one['id']}/append", form={"segment_index": one["chunks"]},
+              files=[Upload("media", "chunk", "application/octet-stream", file, size)])
+
+
+def _state(one, answer):
+    """What an answer says of the processing of one of the media, and the seconds to wait for more."""
+    about = "data", "processing_info"
+    if answer.field("data", "id") != one["id"]:
+        raise answer.manner.fault()
+    state = answer.field(*about, "state", default="succeeded")
+    # X has been seen to stay in_progress with an error beside it.
+    if state == "failed" or answer.field(*about, "error", kind=dict, default=None):
+        code, message = (answer.field(*about, "error", name, default=None) for name in ("name", "message"))
+        raise Rejected("X could not process the media", rule="media", platform_code=code, platform_message=message)
+    if state == "succeeded":
+        return {**one, "stage": "processed"}, None
+    least, most = CHECKS
+    return {**one, "stage": "processing"}, min(max(answer.field(*about, "check_after_secs", kind=int, default=5), least), most)
+
+
+def _lost(receipt, refusal):
+    """The error for media that X does not know, or no longer: they are uploaded again, once."""
+    if "again" in receipt:
+        return refusal
+    return Unavailable("X has lost the uploaded media", receipt={**receipt, "media": [], "again": True}, **refusal.words)
+
+
+def _last(receipt):
+    """The id of the last part of a thread that is public."""
+    return [receipt["public"]["id"], *receipt["parts"]][-1]
+
+
+def _text_problems(path, rule, text):
+    if INVALID.search(text):
+        yield Problem(path, f"{rule}_characters", "X takes none of the characters U+FEFF, U+FFFE and U+FFFF")
+    if (count := len(CASHTAG.findall(text))) > 1:
+        yield Problem(path, f"{rule}_cashtags", f"the text has {count} cashtags; X allows 1")
 
 
 def _image_problems(path, item, count):
