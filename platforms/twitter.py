@@ -118,9 +118,9 @@ class Twitter(OAuthPlatform):
         try:
             answer = self._create(account, _post(content, receipt))
         except Rejected as refusal:
-            if receipt["media"] and "media ids" in (refusal.platform_message or "").lower():
-                raise _lost(receipt, refusal) from None
-            raise
+            if not receipt["media"] or "media ids" not in (refusal.platform_message or "").lower():
+                raise
+            return self._published_before(account, content, receipt, refusal)
         return self._published(account, _digits(answer, "data", "id"))
 
     def follow(self, account, content, receipt):
@@ -202,6 +202,15 @@ class Twitter(OAuthPlatform):
         if answer.status in (400, 404):
             raise _lost(receipt, answer.error())
         return answer
+
+    def _published_before(self, account, content, receipt, refusal):
+        """The post that an earlier sending made of media that are gone now; if there is none, they have to be uploaded again."""
+        found = self.find(account, content, receipt) if content.sent_ago else Absent()
+        if found is None:
+            raise Unconfirmed("X no longer knows the media: the post may have been published", **refusal.words) from None
+        if isinstance(found, Absent):
+            raise _lost(receipt, refusal) from None
+        return found
 
     def _settled(self, account, text, receipt, ago):
         """The receipt after a look for the part of a thread whose sending, so many seconds ago, ended in the dark."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from platforms.base import MB, Content, Waiting
-from platforms.errors import Rejected, Unavailable
+from platforms.errors import Rejected, Unavailable, Unconfirmed
 from platforms.twitter import Twitter
 from tests.live import MP4, http_for, image, part_of, prepared, published, video
 from tests.networks import twitter as network
@@ -98,6 +98,27 @@ def test_media_that_x_no_longer_knows_are_uploaded_again_once(net, twitter, ann,
     with pytest.raises(Rejected):
         twitter.publish(ann, content, renewed)
     assert twitter.publish(ann, content, renewed) and len(net.posts) == 1
+
+
+def test_media_that_are_gone_because_the_post_is_there(net, twitter, ann):
+    content = Content("hi", media=(image(),), key="k-1")
+    receipt = prepared(twitter, ann, content)
+    first = twitter.publish(ann, content, receipt)
+    net.fail("media_invalid")
+    assert twitter.publish(ann, replace(content, sent_ago=600.0), receipt) == first and len(net.posts) == 1
+
+
+def test_media_that_are_gone_and_nobody_can_tell_why(net, twitter, ann):
+    content = Content("hi", media=(image(),), key="k-1", sent_ago=10.0)
+    receipt = prepared(twitter, ann, content)
+    net.fail("media_invalid")
+    with pytest.raises(Unconfirmed) as caught:
+        twitter.publish(ann, content, receipt)
+    assert caught.value.platform_message == "Your media IDs are invalid."
+    net.fail("media_invalid")
+    with pytest.raises(Unavailable) as caught:
+        twitter.publish(ann, replace(content, sent_ago=600.0), receipt)
+    assert caught.value.receipt == {"media": [], "again": True}
 
 
 def test_media_expire(net, twitter, ann):
