@@ -24,6 +24,7 @@ LEASE = timedelta(seconds=3)    # what a dead worker had is taken over when this
 HEARTBEAT = 0.75                # seconds
 FALLBACK = 1.0                  # seconds: the longest sleep, for a bell that was not heard
 PAUSE = 0.01                    # seconds before a second look at what became due between two looks
+ASIDE = 0.02                    # seconds between two looks past a server that has all its threads, which every end of a job would ask for
 TIDY_EVERY = 600.0              # seconds
 BATCH = 32                      # targets taken at once
 ROOM = 4                        # times its threads for one server: so many servers would have to be slow at once to stop the rest
@@ -43,7 +44,7 @@ class Worker:
         self._wake_up.setblocking(False)
         self._waker.setblocking(False)
         self._stopping, self._over = threading.Event(), threading.Event()
-        self._bell = None
+        self._bell, self._looked = None, 0.0
 
     def run(self) -> None:
         """Works until `stop`; then what is being sent is finished and the rest given back."""
@@ -83,9 +84,14 @@ class Worker:
         busy = Counter(job.server for job in list(self._held.values()))
         # What is slow keeps its own threads alone: a server whose threads are all taken gets no more, the others do.
         full = [server for server, count in busy.items() if count >= self._threads]
-        free = min(BATCH, self._threads, self._threads * ROOM - busy.total())
+        # No more than the busiest of the others still has room for.
+        free = min([BATCH, self._threads * ROOM - busy.total(),
+                    *(self._threads - count for count in busy.values() if count < self._threads)])
         if free <= 0:
             return FALLBACK
+        if full and (pause := self._looked + ASIDE - time.monotonic()) > 0:
+            return pause
+        self._looked = time.monotonic()
         with database.connection_context():
             jobs = queue.claim(self.name, limit=free, lease=LEASE, full=full)
             CLAIMED.inc(len(jobs))
