@@ -19,7 +19,7 @@ PICTURE = "https://cdn.example.net/ann.jpg"
 LIMITS = {
     "instagram": (2200, 10, 0, 0, ["image", "carousel", "reel", "story"]),
     "tiktok": (2200, 35, 90, 4000, ["image", "carousel", "video"]),
-    "youtube": (5000, 1, 100, 5000, ["video", "reel"]),
+    "youtube": (5000, 2, 100, 5000, ["video", "reel"]),
     "linkedin": (3000, 20, 399, 4085, ["text", "image", "carousel", "video", "link", "poll"]),
     "twitter": (280, 4, 0, 0, ["text", "image", "video", "poll"]),
     "facebook": (63_206, 10, 255, 0, ["text", "image", "video", "reel", "story", "link"]),

@@ -143,6 +143,10 @@ def test_captions(platform, post, expected):
         media=[film(width=359, height=359, duration=2.9)], **TIKTOK),
     row("nothing", youtube, [("media", "media_required")], caption="a", title="A"),
     row("photo", youtube, [("media", "media_count")], media=[photo()], title="A"),
+    row("video with its thumbnail", youtube, media=[film(), photo(PNG, 50 * MB)], title="A"),
+    row("thumbnail over 50 MB", youtube, [("media/1", "media_bytes")], media=[film(), photo(PNG, 50 * MB + 1)], title="A"),
+    row("WebP for a thumbnail", youtube, [("media/0", "media_type")], media=[photo(WEBP), film()], title="A"),
+    row("two thumbnails", youtube, [("media", "media_count")], media=[film(), photo(), photo()], title="A", post_type="video"),
     row("2 videos", youtube, [("media", "media_count")], media=[film()] * 2, title="A", post_type="video"),
     row("largest video", youtube, media=[film(QUICKTIME, 256 * 1024 * MB, 7680, 4320, 43_200)], title="A"),
     row("video over 256 GB and 12 hours", youtube, [("media/0", "media_bytes"), ("media/0", "media_duration")],
@@ -243,7 +247,7 @@ def test_options(platform, post, expected):
         ("two photos", [photo()] * 2, ["image", "carousel", "carousel", None, "carousel"]),
         ("a video", [film()], ["video", "video", "video", "video", "video"]),
         ("two videos", [film()] * 2, [None] * 5),
-        ("a photo and a video", [photo(), film()], [None] * 5),
+        ("a photo and a video", [photo(), film()], [None, None, None, "video", None]),
     ] for platform, post_type in zip(NETWORKS, post_types)
 ])
 def test_a_missing_post_type_is_inferred(platform, media, post_type):
@@ -276,7 +280,7 @@ def test_a_post_needs_the_media_of_its_type(platform, post_type):
     pytest.param(twitter, (280, 4, 0, 0), id="twitter"),
     pytest.param(linkedin, (3000, 20, 399, 4085), id="linkedin"),
     pytest.param(tiktok, (2200, 35, 90, 4000), id="tiktok"),
-    pytest.param(youtube, (5000, 1, 100, 5000), id="youtube"),
+    pytest.param(youtube, (5000, 2, 100, 5000), id="youtube"),
     pytest.param(pinterest, (800, 5, 100, 800), id="pinterest"),
 ])
 def test_limits_as_they_are_told(platform, numbers):
