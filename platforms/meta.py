@@ -1,0 +1,245 @@
+"""What the networks of Meta share: how they name failures, the login of Facebook, and the first comment under a post.
+
+https://developers.facebook.com/docs/graph-api/guides/error-handling
+"""
+
+import hashlib
+import hmac
+import json
+import time
+from datetime import datetime
+
+from platforms.errors import Disconnected, PermissionMissing, Rejected, Unavailable
+from platforms.http import THROTTLED
+from platforms.oauth import OAuthPlatform, credentials_from
+
+FAILURES = range(300, 600)          # statuses; the body says more than they do
+THROTTLE_PAUSE = 900.0              # seconds, where a network asks to slow down and says not for how long
+QUOTA_PAUSE = 3600.0                # seconds, for quotas of a day, which roll
+PAUSES = (5.0, 10.0, 20.0, 30.0, 60.0)      # seconds between questions whether a file is processed; none are documented
+PAGE = 100                          # entries of a list that are asked for at once, the most that there are
+MOST_PAGES = 50
+SKEW = 30                           # seconds between our clock and that of a network
+SETTLED = 60.0                      # seconds after which a comment that is not listed was not written
+
+
+class Verdicts(dict):
+    """What an error `code/subcode` means: by both, by the subcode alone (key `/subcode`), then by the code alone."""
+
+    def get(self, word, default=None):
+        """The error class for what `words` calls an error, or for a status."""
+        if not isinstance(word, str):
+            return super().get(word, default)
+        code, _, subcode = word.partition("/")
+        return next((self[key] for key in (word, f"/{subcode}", code) if key in self), default)
+
+
+class Transient(Unavailable):
+    """A hiccup at Meta, after which nobody knows what it has done. Never raised: see `Meta.failure`."""
+
+
+VERDICTS = Verdicts({
+    **dict.fromkeys(("1", "2"), Transient),
+    **dict.fromkeys(("102", "190"), Disconnected),
+    **dict.fromkeys(("3", "10", *map(str, range(200, 300))), PermissionMissing),
+    **dict.fromkeys(("4", "17", "32", "341", "613"), THROTTLED),
+    **dict.fromkeys(("100", "101", "368", "506"), Rejected),
+})
+
+
+class Meta(OAuthPlatform):
+    """A network that speaks in the manner of the Graph API. `{version}` in a setting stands for the setting `version`."""
+
+    scope_separator = ","
+    pkce = False
+    verdicts = VERDICTS
+    waits = Verdicts()          # seconds, by the network's own error code, where it says nothing itself
+
+    def __init__(self, http=None, settings=None):
+        super().__init__(http, settings)
+        version = self.settings.get("version", "")
+        self.settings = {name: value.replace("{version}", version) for name, value in self.settings.items()}
+
+    def words(self, answer):
+        """The code, with the subcode behind a slash, and the message that is meant for people; or those of the upload host."""
+        code = answer.field("error", "code", kind=int, default=None)
+        if code is None:
+            return answer.field("debug_info", "type", default=None), answer.field("debug_info", "message", default=None)
+        subcode = answer.field("error", "error_subcode", kind=int, default=None)
+        message = answer.field("error", "error_user_msg", default="") or answer.field("error", "message", default=None)
+        return f"{code}/{subcode}" if subcode else f"{code}", message
+
+    def send(self, method, url, accept=(), **request):
+        """One request. Nearly all failures have status 400, so that their body decides."""
+        answer = super().send(method, url, accept=FAILURES, **request)
+        if answer.status in FAILURES and answer.status not in accept:
+            raise self.failure(answer)
+        return answer
+
+    def failure(self, answer):
+        """What an answer means as a failure: what may pass is in doubt where the request makes a post public."""
+        error = answer.error()
+        words = {"platform_code": error.platform_code, "platform_message": error.platform_message}
+        if isinstance(error, Transient) or self._passes(answer, error):
+            error = answer.manner.fault()
+            error.platform_code, error.platform_message = words.values()
+        if error.code == "rate_limited" and error.retry_after is None:
+            error.retry_after = self.waits.get(error.platform_code) or _regain(answer.headers)
+        return error
+
+    def _passes(self, answer, error):
+        """Whether the network itself calls it transient, of an error that we do not know better."""
+        places = ("error", "is_transient"), ("debug_info", "retriable")
+        flags = [answer.field(*place, kind=bool, default=False) for place in places]
+        return isinstance(error, Rejected) and any(flags) and self.verdicts.get(error.platform_code) is None
+
+    def grant(self, url, **query):
+        """The answer of an endpoint that gives tokens for what is in `query`, all of which stays out of errors."""
+        return self.send("GET", url, query=query, secrets=tuple(query[name] for name in SECRET & query.keys()))
+
+
+SECRET = {"client_secret", "code", "access_token", "fb_exchange_token"}
+
+
+class FacebookLogin(Meta):
+    """A network whose accounts belong to Facebook Pages, and are connected by whoever may publish there.
+
+    The credentials of an account are `accessToken`, that of its Page, which does not end by itself, and `userToken`, from
+    which it comes, for 60 days.
+    """
+
+    settings = {"api_url": "https://graph.facebook.com/{version}", "version": "v25.0", "client_id": "", "client_secret": "",
+                "authorize_url": "https://www.facebook.com/{version}/dialog/oauth", "public_url": "https://www.facebook.com"}
+
+    def tokens(self, form):
+        """A user token of an hour or two for the code, and for that one of 60 days."""
+        url = f"{self.settings['api_url']}/oauth/access_token"
+        app = {name: self.app(name) for name in ("client_id", "client_secret")}
+        short = self.grant(url, **app, redirect_uri=form["redirect_uri"], code=form["code"]).field("access_token")
+        return credentials_from(self.grant(url, **app, grant_type="fb_exchange_token", fb_exchange_token=short))
+
+    def refresh(self, account, force=False):
+        """The Page's token anew from the user token, where the network refused the old one."""
+        if not force:
+            return None
+        page, token = account.credentials["pageId"], account.credentials["userToken"]
+        fresh = self.read(token, f"/{page}", fields="access_token").field("access_token")
+        return None if fresh == account.credentials["accessToken"] else {**account.credentials, "accessToken": fresh}
+
+    def read(self, token, path, **query):
+        """The answer to a question at `path` of the API."""
+        return self.send("GET", self.settings["api_url"] + path, token=token, query={**query, **self.proof(token)})
+
+    def call(self, account, method, path, *, query=None, host="api_url", **request):
+        """One request of the account's Page."""
+        token = account.credentials["accessToken"]
+        query = {**(query or {}), **self.proof(token)}
+        return self.send(method, self.settings[host] + path, token=token, query=query, **request)
+
+    def proof(self, token):
+        """Shows that the app itself uses the token, which an app may demand of every call (`Require App Secret`)."""
+        secret = self.settings["client_secret"]
+        return {"appsecret_proof": hmac.new(secret.encode(), token.encode(), hashlib.sha256).hexdigest()} if secret else {}
+
+    def pages(self, token, fields):
+        """(answer, path) of each Page that the user may publish on: those of businesses are not all in the first list."""
+        seen = set()
+        for path in self._page_lists(token):
+            for answer, *place in self.listed(token, path, fields):
+                page, may = answer.field(*place, "id"), answer.field(*place, "tasks", kind=list, default=["CREATE_CONTENT"])
+                if page not in seen and "CREATE_CONTENT" in may and answer.field(*place, "access_token", default=None):
+                    seen.add(page)
+                    yield answer, place
+
+    def listed(self, token, path, fields):
+        """(answer, "data", position) of each entry of a list, over its pages."""
+        query = {"fields": fields, "limit": PAGE}
+        for _ in range(MOST_PAGES):
+            answer = self.read(token, path, **query)
+            for position in range(len(answer.field("data", kind=list))):
+                yield answer, "data", position
+            query["after"] = answer.field("paging", "cursors", "after", default=None)
+            if answer.field("paging", "next", default=None) is None or query["after"] is None:
+                return
+
+    def _page_lists(self, token):
+        yield "/me/accounts"
+        try:
+            businesses = [answer.field(*place, "id") for answer, *place in self.listed(token, "/me/businesses", "id")]
+        except (PermissionMissing, Rejected):
+            return      # who has no business need not allow a look at any
+        for business in businesses:
+            yield from (f"/{business}/owned_pages", f"/{business}/client_pages")
+
+
+class Commenting(Meta):
+    """A network whose comments are written with one call: POST /{post}/comments."""
+
+    follow_options = ("firstComment",)
+    comment_text = "message"        # the field of a comment that holds its text
+
+    def follow(self, account, content, receipt):
+        """Writes the first comment."""
+        if "firstComment" not in content.options or "id" in receipt.get("comment", {}):
+            return
+        post = receipt["public"]["id"]
+        if not post:
+            raise Rejected(f"{self.title} does not say which post is ours, so that it gets no comment", rule="comment")
+        written = self._written(account, content, post, receipt["comment"]["sentAt"]) if receipt.get("comment") else None
+        if written is None:
+            receipt = {**receipt, "comment": {"sentAt": time.time()}}
+            yield receipt
+            form = {"message": content.options["firstComment"]}
+            try:
+                written = identity(self.call(account, "POST", f"/{post}/comments", form=form, commits=True))
+            except Unavailable:
+                yield {**receipt, "comment": {}}        # surely not written
+                raise
+        yield {**receipt, "comment": {"id": written}}
+
+    def _written(self, account, content, post, sent_at):
+        """The id of a comment that was under way at `sent_at`, None if it surely is not there."""
+        fields = f"id,{self.comment_text}"
+        answer = self.call(account, "GET", f"/{post}/comments", query={"fields": fields, "limit": PAGE})
+        for position in range(len(answer.field("data", kind=list))):
+            text = answer.field("data", position, self.comment_text, default="")
+            if text.strip() == content.options["firstComment"].strip():
+                return identity(answer, "data", position)
+        if answer.field("paging", "next", default=None) is not None:
+            raise Rejected("it cannot be found out whether the first comment was written", rule="comment")
+        if (left := sent_at + SETTLED - time.time()) > 0:
+            raise Unavailable(f"{self.title} does not show the first comment yet", retry_after=left)
+        return None
+
+
+def identity(answer, *path, name="id"):
+    """An id, which the networks of Meta write as a string or as a number."""
+    return str(answer.field(*path, name, kind=(str, int)))
+
+
+def moment(answer, *path):
+    """The time at `path` in epoch seconds."""
+    try:
+        return datetime.fromisoformat(answer.field(*path)).timestamp()
+    except ValueError:
+        raise answer.manner.fault() from None
+
+
+def same_text(one, other):
+    """Whether a caption came back as we sent it: line ends and the space around it may differ."""
+    return one.replace("\r\n", "\n").strip() == other.replace("\r\n", "\n").strip()
+
+
+def pause(count):
+    """Seconds until the next question, after so many."""
+    return PAUSES[min(count, len(PAUSES) - 1)]
+
+
+def _regain(headers):
+    """Seconds until calls are taken again, by the network's own estimate, which is in minutes."""
+    try:
+        uses = json.loads(headers.get("X-Business-Use-Case-Usage", "{}")).values()
+        minutes = max(float(use["estimated_time_to_regain_access"]) for business in uses for use in business)
+    except (ValueError, LookupError, TypeError, AttributeError):
+        minutes = 0.0
+    return minutes * 60 or THROTTLE_PAUSE

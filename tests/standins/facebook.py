@@ -1,0 +1,489 @@
+"""Facebook: Pages on the Graph API v25.0, https://developers.facebook.com/docs/pages-api/posts.
+
+Its three hosts are one here.
+"""
+
+import hashlib
+from dataclasses import dataclass, field
+
+from tests.standins.meta import (LONG, SHORT, Graph, Refusal, api, body, file_of, flag, page_of, pick, stamp, structure)
+from tests.standins.server import Answer, route, run, sniff
+
+SCOPES = {"pages_show_list", "pages_read_engagement", "pages_manage_posts", "pages_manage_engagement", "business_management",
+          "pages_read_user_content", "publish_video"}
+ROOT, VIDEO_ROOT, UPLOAD_ROOT = "/v25.0", "/video/v25.0", "/video-upload/v25.0"
+FEED, PHOTOS, REELS = f"POST {ROOT}/:page/feed", f"POST {ROOT}/:page/photos", f"POST {ROOT}/:page/video_reels/finish"
+PHOTO_STORIES, VIDEO_STORIES = f"POST {ROOT}/:page/photo_stories", f"POST {ROOT}/:page/video_stories/finish"
+VIDEOS, PARTS = f"POST {VIDEO_ROOT}/:page/videos/finish", f"POST {VIDEO_ROOT}/:page/videos/transfer"
+UPLOAD, COMMENT = f"POST {UPLOAD_ROOT}/:video", f"POST {ROOT}/:post/comments"
+READ, LIST, STORIES, COMMENTS = (f"GET {ROOT}/:node", f"GET {ROOT}/:page/published_posts", f"GET {ROOT}/:page/stories",
+                                 f"GET {ROOT}/:post/comments")
+TEXT, PHOTO_BYTES, PHOTO_LIFE, ATTACHED = 63_206, 10 << 20, 86_400, 10
+PHOTO_TYPES = ("image/jpeg", "image/png", "image/gif")
+PART = 1 << 20          # bytes of a part of a video of the feed
+REELS_A_DAY = (30, 86_400)
+
+
+def upload_error(kind, message, retriable=False):
+    """The body of a failure of the upload host."""
+    return {"debug_info": {"retriable": retriable, "type": kind, "message": message}}
+
+
+ERRORS = {
+    name: {"endpoint": FEED, "status": status, "body": body(code, message, **more)}
+    for name, (status, code, message, more) in {
+        "expired": (401, 190, "Error validating access token: Session has expired.", {"subcode": 463}),
+        "password_changed": (400, 190, "Error validating access token: password changed.", {"subcode": 460}),
+        "session": (400, 102, "The session key is invalid", {}),
+        "permission": (403, 200, "(#200) Permissions error", {}),
+        "scope": (403, 283, "(#283) Requires pages_read_engagement permission to manage the object", {}),
+        "ability": (400, 10, "(#10) Application does not have permission for this action", {}),
+        "capability": (400, 3, "(#3) Application does not have the capability to make this API call.", {}),
+        "app_limit": (400, 4, "(#4) Application request limit reached", {"transient": True}),
+        "user_limit": (400, 17, "(#17) User request limit reached", {}),
+        "page_limit": (400, 32, "(#32) Page request limit reached", {}),
+        "feature_limit": (400, 341, "(#341) Feed action request limit reached", {}),
+        "call_limit": (400, 613, "(#613) Calls to this api have exceeded the rate limit.", {}),
+        "pages_limit": (400, 80001, "(#80001) There have been too many calls to this Page account.", {}),
+        "too_fast": (400, 368, "You are posting too fast", {"subcode": 1390008}),
+        "blocked": (403, 368, "The action attempted has been deemed abusive", {}),
+        "policy": (400, 100, "Content goes against Community Standards", {"subcode": 1346003}),
+        "duplicate": (400, 506, "(#506) Duplicate status message", {"transient": False}),
+        "same_photos": (400, 100, "Photos were already posted.", {"subcode": 1366051}),
+        "unknown": (500, 1, "An unknown error occurred", {"transient": True}),
+        "unknown_as_400": (400, 1, "An unknown error occurred", {}),
+        "service": (503, 2, "Service temporarily unavailable", {"transient": True}),
+        "passing": (400, 9999, "Please retry later", {"transient": True}),
+        "invalid": (400, 100, "(#100) Invalid parameter", {"user_message": "The link is not one"}),
+        "missing": (400, 100, "Unsupported post request. Object does not exist", {"subcode": 33}),
+        "bad_photo": (400, 324, "(#324) Missing or invalid image file", {}),
+        "bad_link": (400, 100, "(#100) Could not scrape the link", {"subcode": 1609005}),
+        "authorization": (400, 200, "Page Publishing Authorization is required", {"subcode": 1404078}),
+        "identity": (400, 100, "Confirm your identity", {"subcode": 4854002}),
+        "no_video": (400, 100, "You cannot upload videos", {"subcode": 1363042}),
+        "bad_ratio": (400, 100, "The aspect ratio is not supported", {"subcode": 1363040}),
+        "upload_timeout": (400, 100, "Your video upload timed out", {"subcode": 1363030}),
+        "upload_problem": (400, 6000, "There was a problem uploading your video file.", {}),
+    }.items()
+} | {
+    "processing_failed": {"endpoint": UPLOAD, "status": 400,
+                          "body": upload_error("ProcessingFailedError", "Request processing failed")},
+    "partial": {"endpoint": UPLOAD, "status": 400, "body": upload_error("PartialRequestError", "Partial request")},
+    "hiccup": {"endpoint": UPLOAD, "status": 400, "body": upload_error("SomethingError", "Try again", True)},
+    "not_authorized": {"endpoint": UPLOAD, "status": 401, "body": upload_error("NotAuthorizedError", "Not authorized")},
+    "bad_gateway": {"endpoint": FEED, "status": 502, "body": "<html>502</html>"},
+}
+
+
+@dataclass
+class Page:
+    """One Page; `business` is the one that owns it, and then /me/accounts does not list it."""
+
+    id: str
+    name: str
+    username: str | None = None
+    tasks: tuple = ("CREATE_CONTENT", "MANAGE")
+    business: str | None = None
+    token: str = ""
+
+
+@dataclass
+class Photo:
+    """One photo that was sent; `post` is the one that shows it."""
+
+    id: str
+    page: str
+    data: bytes = field(repr=False)
+    alt: str | None
+    made: float
+    post: str | None = None
+
+
+@dataclass
+class Video:
+    """One video: `state` runs uploading, processing, waiting (for the last call), publishing, published, draft, error."""
+
+    id: str
+    page: str
+    edge: str
+    size: int | None = None
+    session: str | None = None
+    data: bytearray = field(default_factory=bytearray, repr=False)
+    state: str = "uploading"
+    polls: int = 0
+    title: str | None = None
+    description: str | None = None
+
+
+class FacebookServer(Graph):
+    """Facebook. posts are what the Pages show, in order: dicts with id, page, kind, message and what belongs to the kind.
+
+    processing_polls is how often a video is found unfinished; `drafts` = videos of the feed end as drafts; `places` are known.
+    """
+
+    errors = ERRORS
+
+    def __init__(self, port=0, processing_polls=2):
+        super().__init__(port)
+        self.processing_polls, self.drafts, self.places = processing_polls, False, {"900"}
+        self.pages: dict[str, Page] = {}
+        self.photos: dict[str, Photo] = {}
+        self.videos: dict[str, Video] = {}
+        self.comments: dict[str, list] = {}
+        self.rates["reels"] = REELS_A_DAY
+
+    def add_user(self, name="ann", token=None, scopes=SCOPES) -> str:
+        """A person who may log in, with a long-lived token if one is given."""
+        self.consenting = name
+        if token:
+            self.new_token(token, kind="user", owner=name, scopes=set(scopes), end=self.now() + LONG)
+        return name
+
+    def add_page(self, name, token=None, *, scopes=SCOPES, **details) -> Page:
+        """A Page on which every user may publish, with its token."""
+        page = Page(self.new_id(), name, **details)
+        self.pages[page.id] = page
+        self.renew(page.id, token, scopes)
+        return page
+
+    def renew(self, page, token=None, scopes=SCOPES):
+        """Give a Page another token; the old one is dead, as after a change of the password."""
+        if old := self.tokens.get(self.pages[page].token):
+            old.problem = 460
+        self.pages[page].token = self.new_token(token, kind="page", owner=page, scopes=set(scopes))
+
+    # login
+
+    @route("GET", f"{ROOT}/dialog/oauth")
+    def dialog(self, request):
+        """The consent page, with the consent given at once."""
+        return self.consent(dict(request.query), SCOPES)
+
+    @route("GET", f"{ROOT}/oauth/access_token")
+    def access_token(self, request):
+        """A short token for a code, a long one for a short one."""
+        given = dict(request.query)
+        if given.get("grant_type") == "fb_exchange_token":
+            self.check_app(given)
+            old = self.alive(given.get("fb_exchange_token"))
+            token = self.new_token(kind="user", owner=old.owner, scopes=old.scopes, end=self.now() + LONG)
+            return {"access_token": token, "token_type": "bearer", "expires_in": LONG}
+        grant = self.redeem(given)
+        token = self.new_token(kind="user", owner=grant["user"], scopes=grant["scopes"], end=self.now() + SHORT, short=True)
+        return {"access_token": token, "token_type": "bearer", "expires_in": SHORT}
+
+    @api("GET", f"{ROOT}/me/accounts", "pages_show_list", params=("limit", "after"), kind="user")
+    def accounts(self, request, token, given):
+        """The Pages of the user, but those of businesses."""
+        return self._pages(token, given, None)
+
+    @api("GET", f"{ROOT}/me/businesses", "business_management", params=("limit", "after"), kind="user")
+    def businesses(self, request, token, given):
+        """The businesses of the user."""
+        found = sorted({page.business for page in self.pages.values() if page.business})
+        return page_of(found, given, lambda one: {"id": one})
+
+    @api("GET", f"{ROOT}/:business/owned_pages", "pages_show_list", params=("limit", "after"), kind="user")
+    def owned_pages(self, request, token, given):
+        """The Pages of a business."""
+        return self._pages(token, given, request.args["business"])
+
+    @api("GET", f"{ROOT}/:business/client_pages", "pages_show_list", params=("limit", "after"), kind="user")
+    def client_pages(self, request, token, given):
+        """The Pages that others lent to a business."""
+        return {"data": []}
+
+    # posts
+
+    @api("POST", f"{ROOT}/:page/feed", "pages_manage_posts", params=("message", "link", "place", "attached_media"), kind="page")
+    def feed(self, request, token, given):
+        """A post with a text, a link or photos."""
+        page = self._own(request, token)
+        photos = [self._photo(one, page) for one in structure(given, "attached_media", list)]
+        message = given.get("message")
+        if not (message or given.get("link") or photos):
+            raise Refusal(100, "(#100) Missing message or attachment")
+        if len(message or "") > TEXT or len(photos) > ATTACHED:
+            raise Refusal(100, "(#100) Param message or attached_media is too long")
+        if not given.get("link", "http").startswith("http"):
+            raise Refusal(100, "(#100) link URL is not properly formatted", subcode=1609005)
+        last = next((post for post in reversed(self.posts) if post["page"] == page), {})
+        if message and not photos and (last.get("message"), last.get("link")) == (message, given.get("link")):
+            raise Refusal(506, "(#506) Duplicate status message")
+        post = self._public(page, "feed", message=message, link=given.get("link"), place=self._place(given),
+                            photos=[photo.id for photo in photos])
+        for photo in photos:
+            photo.post = post["id"]
+        return {"id": post["id"]}
+
+    @api("POST", f"{ROOT}/:page/photos", "pages_manage_posts", kind="page",
+         params=("source", "url", "caption", "alt_text_custom", "published", "place"))
+    def send_photo(self, request, token, given):
+        """A photo, public unless it says otherwise."""
+        page, source = self._own(request, token), file_of(given, "source")
+        if source.media_type not in PHOTO_TYPES or sniff(source.data) not in PHOTO_TYPES:
+            raise Refusal(324, "(#324) Missing or invalid image file")
+        if len(source.data) > PHOTO_BYTES:
+            raise Refusal(100, "Your photos couldn't be uploaded.", subcode=1366046)
+        photo = Photo(self.new_id(), page, source.data, given.get("alt_text_custom"), self.now())
+        self.photos[photo.id] = photo
+        if not flag(given, "published", True):
+            return {"id": photo.id}
+        photo.post = self._public(page, "feed", message=given.get("caption"), photos=[photo.id])["id"]
+        return {"id": photo.id, "post_id": photo.post}
+
+    @api("POST", f"{VIDEO_ROOT}/:page/videos/start", "pages_manage_posts", kind="page", needs=("file_size",))
+    def start_video(self, request, token, given):
+        """A video of the feed begins."""
+        video = self._start(self._own(request, token), "videos", size=int(given["file_size"]), session=self.new_id())
+        return {"upload_session_id": video.session, "video_id": video.id, **self._window(video)}
+
+    @api("POST", f"{VIDEO_ROOT}/:page/videos/transfer", "pages_manage_posts", kind="page",
+         needs=("upload_session_id", "start_offset", "video_file_chunk"))
+    def transfer_video(self, request, token, given):
+        """The part of it that is waited for."""
+        video, part = self._session(request, token, given), file_of(given, "video_file_chunk")
+        window = self._window(video)
+        if given["start_offset"] != window["start_offset"]:
+            raise Refusal(100, "There was a problem with the start offset", subcode=1363037, error_data={
+                name: int(value) for name, value in window.items()})
+        if len(part.data) != int(window["end_offset"]) - int(window["start_offset"]):
+            raise Refusal(6000, "There was a problem uploading your video file.", subcode=1363033)
+        video.data += part.data
+        return self._window(video)
+
+    @api("POST", VIDEOS.removeprefix("POST "), "pages_manage_posts", kind="page", needs=("upload_session_id",),
+         params=("title", "description"))
+    def finish_video(self, request, token, given):
+        """It is published."""
+        video = self._session(request, token, given)
+        if len(video.data) < video.size:
+            raise Refusal(100, "(#100) The video upload is not complete", subcode=1363031)
+        self._finish(video, given)
+        return {"success": True}
+
+    @api("POST", f"{ROOT}/:page/video_reels/start", "pages_manage_posts", kind="page")
+    def start_reel(self, request, token, given):
+        """A reel begins."""
+        return self._whole(self._own(request, token), "video_reels")
+
+    @api("POST", REELS.removeprefix("POST "), "pages_manage_posts", kind="page", needs=("video_id", "video_state"),
+         params=("title", "description", "place"))
+    def finish_reel(self, request, token, given):
+        """It is published, however often this is said."""
+        page = self._own(request, token)
+        video = self._uploaded(page, given, "video_reels")
+        if given["video_state"] != "PUBLISHED":
+            raise Refusal(100, "(#100) Param video_state must be one of {DRAFT, PUBLISHED, SCHEDULED}")
+        if self.take("reels", page).exceeded:
+            raise Refusal(613, "(#613) Too many reels in 24 hours")
+        self._place(given)
+        if video.state == "waiting":
+            self._finish(video, given)
+        return {"success": True}
+
+    @api("POST", f"{ROOT}/:page/video_stories/start", "pages_manage_posts", kind="page")
+    def start_story(self, request, token, given):
+        """The video of a story begins."""
+        return self._whole(self._own(request, token), "video_stories")
+
+    @api("POST", VIDEO_STORIES.removeprefix("POST "), "pages_manage_posts", kind="page", needs=("video_id",))
+    def finish_story(self, request, token, given):
+        """It is published, once it is processed."""
+        page = self._own(request, token)
+        video = self._uploaded(page, given, "video_stories")
+        if video.state != "waiting" or video.polls:
+            raise Refusal(100, "(#100) The video is not ready, or was published before", subcode=1363130)
+        video.state = "published"
+        post = self._public(page, "story", media_id=video.id)
+        return {"success": True, "post_id": int(post["id"])}
+
+    @api("POST", f"{ROOT}/:page/photo_stories", "pages_manage_posts", kind="page", needs=("photo_id",))
+    def photo_stories(self, request, token, given):
+        """A story of a photo that no post shows."""
+        page = self._own(request, token)
+        photo = self._photo({"media_fbid": given["photo_id"]}, page)
+        photo.post = self._public(page, "story", media_id=photo.id)["id"]
+        return {"success": True, "post_id": photo.post}
+
+    @route("POST", f"{UPLOAD_ROOT}/:video")
+    def upload(self, request):
+        """The bytes of a reel or a story from `offset` on."""
+        token = self.tokens.get(request.headers.get("Authorization", "").removeprefix("OAuth "))
+        video = self.videos.get(request.args["video"])
+        if token is None or token.problem or video is None or token.owner != video.page:
+            return Answer(401, upload_error("NotAuthorizedError", "The user is not authorized"))
+        if video.state != "uploading" or request.media_type != "application/octet-stream":
+            return Answer(400, upload_error("ProcessingFailedError", "Request processing failed"))
+        size, offset = request.headers.get("file_size"), request.headers.get("offset")
+        if offset != str(len(video.data)) or not (size or "").isdecimal() or video.size not in (None, int(size)):
+            return Answer(400, upload_error("OffsetInvalidError", f"Expected offset {len(video.data)}"))
+        video.size = int(size)
+        video.data += request.body
+        if len(video.data) != video.size:
+            return Answer(400, upload_error("PartialRequestError", "Partial request (did not match length of file)"))
+        if sniff(bytes(video.data[:64])) not in ("video/mp4", "video/quicktime"):
+            return Answer(400, upload_error("ProcessingFailedError", "Request processing failed"))
+        video.state, video.polls = "waiting", self.processing_polls if video.edge == "video_stories" else 0
+        return {"success": True}
+
+    # reading
+
+    @api("GET", f"{ROOT}/:page/published_posts", "pages_read_engagement", params=("limit", "after"), kind="page")
+    def published_posts(self, request, token, given):
+        """The posts of the Page, newest first."""
+        page = self._own(request, token)
+        found = [post for post in reversed(self.posts) if post["page"] == page and post["kind"] != "story"]
+        return page_of(found, given, lambda post: pick(self._post_node(post), given.get("fields"), "PagePost"))
+
+    @api("GET", f"{ROOT}/:page/stories", "pages_read_engagement", params=("limit", "after"), kind="page")
+    def stories(self, request, token, given):
+        """The stories of the Page, newest first."""
+        page = self._own(request, token)
+        found = [post for post in reversed(self.posts) if post["page"] == page and post["kind"] == "story"]
+        nodes = [{"id": None, "post_id": post["id"], "media_id": post["media_id"], "status": "PUBLISHED",
+                  "url": f"https://facebook.com/stories/{post['id']}"} for post in found]
+        return page_of(nodes, given, lambda node: pick(node, given.get("fields"), "Stories"))
+
+    @api("GET", f"{ROOT}/:node", params=())
+    def node(self, request, token, given):
+        """A Page, a post or a video."""
+        name, fields = request.args["node"], given.get("fields")
+        name = token.owner if name == "me" and token.kind == "page" else name
+        if page := self.pages.get(name):
+            return pick(self._page_node(page), fields, "Page")
+        if video := self.videos.get(name):
+            return self._read_video(video, fields)
+        post = next((post for post in self.posts if post["id"] == name and post["kind"] == "feed"), None)
+        if post is None:
+            raise Refusal(100, f"Unsupported get request. Object with ID '{name}' does not exist", subcode=33,
+                          kind="GraphMethodException")
+        return pick(self._post_node(post), fields, "PagePost")
+
+    @api("POST", f"{ROOT}/:post/comments", "pages_manage_engagement", needs=("message",), kind="page")
+    def comment(self, request, token, given):
+        """A comment of the Page itself."""
+        self._commentable(request.args["post"])
+        one = {"id": f"{request.args['post']}_{self.new_id()}", "message": given["message"], "created_time": stamp(self.now())}
+        self.comments.setdefault(request.args["post"], []).append(one)
+        return {"id": one["id"]}
+
+    @api("GET", f"{ROOT}/:post/comments", "pages_read_engagement", params=("limit", "after"), kind="page")
+    def read_comments(self, request, token, given):
+        """The comments under a post."""
+        self._commentable(request.args["post"])
+        found = self.comments.get(request.args["post"], [])
+        return page_of(found, given, lambda one: pick(one, given.get("fields"), "Comment"))
+
+    # private
+
+    def _pages(self, token, given, business):
+        found = [page for page in self.pages.values() if page.business == business]
+        return page_of(found, given, lambda page: pick(self._page_node(page), given.get("fields"), "Page"))
+
+    def _page_node(self, page):
+        able = "CREATE_CONTENT" in page.tasks
+        return {"id": page.id, "name": page.name, "username": page.username, "tasks": list(page.tasks),
+                "access_token": page.token if able else None, "link": f"https://www.facebook.com/{page.id}",
+                "picture": {"data": {"url": f"https://scontent.test/{page.id}.jpg", "is_silhouette": False}}}
+
+    def _post_node(self, post):
+        name = post["id"].rpartition("_")[2]
+        return {"id": post["id"], "message": post["message"], "created_time": stamp(post["created"]),
+                "permalink_url": f"https://www.facebook.com/{post['page']}/posts/{name}"}
+
+    def _own(self, request, token):
+        if request.args["page"] != token.owner:
+            raise Refusal(200, "(#200) The token is not that of the Page", status=403)
+        return token.owner
+
+    def _place(self, given):
+        if "place" in given and given["place"] not in self.places:
+            raise Refusal(100, "(#100) Param place must be a valid place tag ID")
+        return given.get("place")
+
+    def _public(self, page, kind, *, message=None, **details):
+        name = self.new_id() if kind == "story" else f"{page}_{self.new_id()}"
+        post = {"id": name, "page": page, "kind": kind, "message": message, "created": self.now(), **details}
+        self.posts.append(post)
+        return post
+
+    def _photo(self, item, page):
+        photo = self.photos.get(item.get("media_fbid")) if isinstance(item, dict) else None
+        if photo is None or photo.page != page or self.now() > photo.made + PHOTO_LIFE:
+            raise Refusal(100, "(#100) Invalid photo")
+        if photo.post:
+            raise Refusal(100, "Photos were already posted.", subcode=1366051)
+        return photo
+
+    def _start(self, page, edge, **details):
+        video = Video(self.new_id(), page, edge, **details)
+        self.videos[video.id] = video
+        return video
+
+    def _whole(self, page, edge):
+        video = self._start(page, edge)
+        return {"video_id": video.id, "upload_url": f"https://rupload.facebook.com{UPLOAD_ROOT}/{video.id}"}
+
+    def _window(self, video):
+        start = len(video.data)
+        return {"start_offset": str(start), "end_offset": str(min(start + PART, video.size))}
+
+    def _session(self, request, token, given):
+        page = self._own(request, token)
+        video = next((one for one in self.videos.values() if one.session == given["upload_session_id"]), None)
+        if video is None or video.page != page or video.state != "uploading":
+            raise Refusal(100, "(#100) Invalid upload session", subcode=1363035)
+        return video
+
+    def _uploaded(self, page, given, edge):
+        video = self.videos.get(given.get("video_id"))
+        if video is None or (video.page, video.edge) != (page, edge) or video.state in ("uploading", "error"):
+            raise Refusal(100, "(#100) The video is not uploaded", subcode=1363131)
+        return video
+
+    def _finish(self, video, given):
+        video.state, video.polls = "publishing", self.processing_polls
+        video.title, video.description = given.get("title"), given.get("description")
+        if not (self.drafts and video.edge == "videos"):
+            post = self._public(video.page, "video", message=video.description, title=video.title, video=video.id,
+                                place=given.get("place"), edge=video.edge)
+            post["id"] = video.id
+
+    def _read_video(self, video, fields):
+        node = {"id": video.id, "status": self._status(video), "published": video.state == "published", "post_id": None,
+                "description": video.description, "title": video.title,
+                "permalink_url": f"/reel/{video.id}/" if video.edge == "video_reels" else f"/{video.page}/videos/{video.id}/"}
+        if video.polls:
+            video.polls -= 1
+        elif video.state == "publishing":
+            video.state = "draft" if self.drafts and video.edge == "videos" else "published"
+            node |= {"status": self._status(video), "published": video.state == "published"}
+        return pick(node, fields, "Video")
+
+    def _status(self, video):
+        sent = len(video.data) == video.size
+        overall = {"uploading": "uploading", "error": "error", "waiting": "processing" if video.polls else "upload_complete",
+                   "publishing": "processing"}.get(video.state, "ready")
+        publishing = {"published": {"status": "complete", "publish_status": "published", "publish_time": int(self.now())},
+                      "draft": {"status": "complete", "publish_status": "draft"}}
+        processing = {"status": {"uploading": "not_started", "waiting": "not_started", "publishing": "in_progress",
+                                 "error": "error"}.get(video.state, "complete")}
+        if video.state == "error":
+            processing["error"] = {"message": "The video is broken"}
+        return {"video_status": overall, "processing_phase": processing,
+                "uploading_phase": {"status": "complete" if sent else "in_progress", "bytes_transfered": len(video.data)},
+                "publishing_phase": publishing.get(video.state, {"status": "not_started"})}
+
+    def _commentable(self, name):
+        if not any(post["id"] == name and post["kind"] != "story" for post in self.posts):
+            raise Refusal(100, f"Object with ID '{name}' does not exist", subcode=33)
+
+
+def hashes(net) -> list[str]:
+    """The SHA-256 of every video that arrived, in order."""
+    return [hashlib.sha256(video.data).hexdigest() for video in net.videos.values()]
+
+
+if __name__ == "__main__":
+    run(FacebookServer)
