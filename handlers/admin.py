@@ -2,11 +2,14 @@
 
 import functools
 import json
+import time
 from datetime import UTC, datetime, timedelta
 
 import click
 
+from handlers import connect
 from handlers.config import Config, environment
+from handlers.errors import ApiError
 from handlers.process import data_dir_option
 from handlers.services import build
 from handlers.stores import open_database, open_store
@@ -14,10 +17,11 @@ from platforms.errors import PlatformError
 from platforms.accounts import save
 from storage import keys
 from storage.database import database, migrate as apply_migrations
-from storage.models import Account, ApiKey, Client, Team, User, wire_time
+from storage.models import Account, ApiKey, Client, ConnectRequest, Team, User, wire_time
 from storage.secrets import new_key
 
 HIDDEN = ("password", "token", "secret")    # fields whose names hold one of these are not echoed
+SLOWEST = timedelta(minutes=2)              # that a network may take to answer the last one who comes back in time
 
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
@@ -196,6 +200,32 @@ def add_account(services, platform, fields, client_id, team_id, as_json):
     _show([save(services.vault, owning.id, limited_to, platform, connected).to_dict()], as_json)
 
 
+@account.command("connect")
+@click.argument("platform")
+@click.option("--instance", help="The server of the account, where the network has many, such as mastodon.social.")
+@click.option("--client", "client_id", help="The client whose account it will be; the team's own when not given.")
+@click.option("--no-wait", is_flag=True, help="Print the address and end.")
+@of_team
+@as_json
+@_on_database
+def connect_account(services, platform, instance, client_id, no_wait, team_id, as_json):
+    """Connect an account in the browser: prints the address to open there, and waits until it is done."""
+    if platform not in services.platforms.names:
+        raise click.BadParameter(f"the networks are {', '.join(services.platforms.names)}", param_hint="PLATFORM")
+    owning = _team(team_id)
+    limited_to = _client(owning, client_id).id if client_id else None
+    try:
+        connect.check(services.platforms[platform], instance, None)
+        begun = connect.begin(services, team_id=owning.id, user_id=_user(owning, None).id, client_id=limited_to,
+                              platform=platform, instance=instance)
+    except ApiError as error:
+        raise click.ClickException(error.message) from None
+    minutes = int(connect.LIFETIME.total_seconds() // 60)
+    click.echo(f"Open this address in a browser within {minutes} minutes:\n\n  {begun.url}\n", err=as_json)
+    if not no_wait:
+        _show([row.to_dict() for row in _awaited(begun.request)], as_json)
+
+
 @account.command("list")
 @click.option("--client", "client_id", help="The client whose accounts to list; the team's own when not given.")
 @of_team
@@ -269,6 +299,17 @@ def _fields(connector, pairs):
             secret = any(word in name.lower() for word in HIDDEN)
             given[name] = click.prompt(name, hide_input=secret, default="" if name == "host" and connector.name == "bluesky" else None)
     return given
+
+
+def _awaited(request):
+    """The accounts that come of a request to connect."""
+    while (request := ConnectRequest.get_by_id(request.id)).account_ids is None:
+        if request.failure is not None:
+            raise click.ClickException(request.failure)
+        if datetime.now(UTC) > request.expires_at + SLOWEST:
+            raise click.ClickException("nobody has come back in time; begin again")
+        time.sleep(1)
+    return Account.select().where(Account.id.in_(request.account_ids))
 
 
 def _show(rows, as_json):

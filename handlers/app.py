@@ -28,6 +28,7 @@ from handlers.errors import ApiError, ExternalServiceError, NotFound, ServiceUna
 from handlers.exchange import exchange_of
 from handlers.gate import Gate, Paths
 from handlers.idempotency import PATIENCE, Once, Overtaken
+from handlers.pages import METHODS, Pages
 from handlers.responses import failure
 from handlers.security import Security
 from handlers.services import Services, build
@@ -47,7 +48,8 @@ def create_app(config: Config, services: Services | None = None) -> AsyncApp:
         Gate,
         functools.partial(ServerErrorMiddleware, handler=_answer_error),
         ExceptionMiddleware,
-        functools.partial(Paths, contract=contract, plain=plain.PATHS),
+        functools.partial(Paths, contract=contract, beside={**dict.fromkeys(plain.PATHS, ["GET", "HEAD"]), **METHODS}),
+        functools.partial(Pages, services=services),
         RoutingMiddleware,
         functools.partial(Security, contract=contract, config=config),
         functools.partial(Validation, contract=contract),

@@ -45,10 +45,13 @@ class Gate:
 
 
 class Paths:
-    """Refuses what is no operation of the document, and HTTP that this API does not speak. Inside the error handler."""
+    """Refuses what is no operation of the document, and HTTP that this API does not speak. Inside the error handler.
 
-    def __init__(self, app, contract, plain):
-        self.app, self.contract, self.plain = app, contract, plain
+    `beside` holds the methods of the paths that answer beside the operations.
+    """
+
+    def __init__(self, app, contract, beside):
+        self.app, self.contract, self.beside = app, contract, beside
 
     async def __call__(self, scope, receive, send):
         if scope["type"] == "http":
@@ -61,7 +64,7 @@ class Paths:
         hosts = headers.getlist("host")
         if len(hosts) != 1 or not hosts[0]:
             raise BadRequest("exactly one Host header is needed")
-        methods = ["GET", "HEAD"] if path in self.plain else self.contract.methods(path)
+        methods = self.beside.get(path) or self.contract.methods(path)
         if not methods:
             raise NotFound("there is nothing at this path")
         if method not in methods:

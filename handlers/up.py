@@ -77,8 +77,9 @@ class Up:
 
     def _leave_settings(self):
         """For the other commands, run beside this one."""
-        names = ("DATABASE_URL", *(name for name in self.environ if name.startswith(("S3_", "POSTHORN_"))))
-        _write_secret(self.data_dir / LEFT, "".join(f"{name}={self.environ[name]}\n" for name in names))
+        left = {name: value for name, value in self.environ.items()
+                if name.startswith(("DATABASE_URL", "S3_", "POSTHORN_")) and "\n" not in value}
+        _write_secret(self.data_dir / LEFT, "".join(f"{name}={value}\n" for name, value in left.items()))
 
     @property
     def address(self):

@@ -207,6 +207,7 @@ class Platform:
     patience = timedelta(hours=24)          # how long past its time a post is still tried where the network is unavailable
     connect_fields: tuple[str, ...] = ()    # what `connect` takes, where an account is connected without a browser
     connects_in_browser = False             # has `authorize` and `redeem`
+    needs_instance = False                  # has many servers: `authorize` must be told which
     settings: dict = {}                     # names and defaults of what the operator may set, such as addresses
     verdicts: dict = {}                     # the network's own error code, or a status, to the error that it means
 
@@ -315,6 +316,10 @@ class Platform:
     def find(self, account: Account, content: Content, receipt: dict) -> Published | Absent | None:
         """Looks for a post whose sending ended without a trustworthy answer. None = the network cannot tell."""
         return None
+
+    def refresh_due(self, account: Account) -> bool:
+        """Whether `refresh` has anything to do, told from the credentials alone. True where only `refresh` itself can tell."""
+        return True
 
     def refresh(self, account: Account, force: bool = False) -> dict | None:
         """New credentials to store when the present ones end soon, else None.

@@ -150,10 +150,14 @@ class Bluesky(Platform):
             return Absent() if missing else None
         return self._published(account, receipt) if answer.field("cid", default=None) else None
 
+    def refresh_due(self, account):
+        """Shortly before the end that the access token itself names."""
+        return _seconds_left(account.credentials["accessJwt"]) <= REFRESH_EARLY
+
     def refresh(self, account, force=False):
         """A new pair of tokens; once the old pair has ended, by logging in again, which the network allows 300 times a day."""
         credentials = account.credentials
-        if not force and _seconds_left(credentials["accessJwt"]) > REFRESH_EARLY:
+        if not force and not self.refresh_due(account):
             return None
         try:
             answer = self._call(account, "POST", "com.atproto.server.refreshSession", token=credentials["refreshJwt"])

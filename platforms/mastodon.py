@@ -5,10 +5,11 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from urllib.parse import quote, urlsplit
 
-from platforms.base import (GIF, JPEG, MP4, PNG, QUICKTIME, WEBM, WEBP, Absent, Account, Connected, ImageLimits, Limits,
-                            Platform, PostType, Problem, Profile, Published, VideoLimits, Waiting)
+from platforms.base import (GIF, JPEG, MP4, PNG, QUICKTIME, WEBM, WEBP, Absent, Account, Authorization, Connected, ImageLimits,
+                            Limits, PostType, Problem, Profile, Published, VideoLimits, Waiting)
 from platforms.errors import Disconnected, PermissionMissing, PlatformError, Rejected, Unavailable, Unconfirmed
 from platforms.http import Upload
+from platforms.oauth import OAuthPlatform
 from platforms.text import graphemes, mastodon_length
 
 # What an instance says of itself under `configuration`: the part that it stands in, and what Mastodon's own code has.
@@ -23,6 +24,7 @@ TERMS = {
 TERMS_LAST = timedelta(days=1)
 REDIRECTS = (301, 302, 307, 308)
 EXTENSIONS = {JPEG: "jpg", PNG: "png", GIF: "gif", WEBP: "webp", MP4: "mp4", QUICKTIME: "mov", WEBM: "webm"}
+APP_NAME, APP_SITE = "Posthorn", "https://github.com/posthorn/posthorn"     # as the person who allows it sees us
 LISTED = 40                         # statuses in a page, the most that there are
 SKEW = timedelta(minutes=2)         # that the clocks of the database and an instance may drift apart, and answers be late
 # Option of ours: parameter of a status.
@@ -30,8 +32,8 @@ PARAMETERS = {"visibility": "visibility", "spoilerText": "spoiler_text", "sensit
               "quotePolicy": "quote_approval_policy"}
 
 
-class Mastodon(Platform):
-    """A Mastodon account, connected with an access token of its own."""
+class Mastodon(OAuthPlatform):
+    """A Mastodon account, connected in the browser by an app that registers itself, or with an access token of its own."""
 
     name = "mastodon"
     title = "Mastodon"
@@ -55,6 +57,8 @@ class Mastodon(Platform):
     # PostStatusService); ten minutes of it are left for what is under way.
     dedupes_for = timedelta(minutes=50)
     connect_fields = ("host", "accessToken")
+    needs_instance = True
+    scopes = ("read:accounts", "read:statuses", "write:statuses", "write:media")
     verdicts = {410: Unavailable}       # an instance that moves, or closes
 
     def measure(self, caption):
@@ -93,14 +97,32 @@ class Mastodon(Platform):
 
     def connect(self, fields):
         """With the `host` of the instance, as people name it, and an `accessToken` that was made in its settings."""
-        token = fields["accessToken"].strip()
         try:
-            host, instance = self._read_instance(self.http.origin(fields["host"]), token)
-            account = Account("", "", host, {"accessToken": token, "instance": instance})
-            return Connected(self.profile(account), host, account.credentials)
+            return self._connected(self.http.origin(fields["host"]), fields["accessToken"].strip())
         except (Disconnected, PermissionMissing) as refusal:
             raise Rejected("this instance does not accept the access token for reading its account", rule="credentials",
                            platform_code=refusal.platform_code, platform_message=refusal.platform_message) from None
+
+    def authorize(self, redirect_url, state, instance=None):
+        """The page of the instance, with which an app is registered for this one time: there is no telling how long it keeps one."""
+        try:
+            origin, _ = self._read_instance(self.http.origin(instance), None)
+            app = self.send("POST", f"{origin}/api/v1/apps", json={"client_name": APP_NAME, "redirect_uris": redirect_url,
+                                                                   "scopes": " ".join(self.scopes), "website": APP_SITE})
+        except (Disconnected, PermissionMissing) as refusal:
+            raise Rejected("this instance registers no apps", rule="host", platform_code=refusal.platform_code,
+                           platform_message=refusal.platform_message) from None
+        there = {"origin": origin, "client_id": app.field("client_id"), "client_secret": app.field("client_secret")}
+        asked = super(Mastodon, self._at(there)).authorize(redirect_url, state)
+        return Authorization(asked.url, {**asked.kept, **there})
+
+    def redeem(self, answer, redirect_url, kept):
+        """At the instance where the app is registered."""
+        return super(Mastodon, self._at(kept)).redeem(answer, redirect_url, kept)
+
+    def choices(self, credentials):
+        """The one account that has logged in. Its token does not end, whatever the standard has for an answer without a time."""
+        return [self._connected(self.settings["origin"], credentials["accessToken"])]
 
     def profile(self, account):
         """Who the account is; the name with the domain of its instance."""
@@ -165,10 +187,13 @@ class Mastodon(Platform):
             return None
         return Absent() if len(recent) < LISTED else None
 
-    def refresh(self, account, force=False):
+    def refresh_due(self, account):
         """Tokens last until somebody revokes them. What gets old are the terms of the instance."""
-        instance = account.credentials["instance"]
-        if force or _stamp(datetime.now(UTC) - TERMS_LAST) < instance["readAt"]:
+        return account.credentials["instance"]["readAt"] <= _stamp(datetime.now(UTC) - TERMS_LAST)
+
+    def refresh(self, account, force=False):
+        """Reads the terms of the instance anew."""
+        if force or not self.refresh_due(account):
             return None
         try:
             _, instance = self._read_instance(account.host, account.credentials["accessToken"])
@@ -179,6 +204,18 @@ class Mastodon(Platform):
     def words(self, answer):
         """https://docs.joinmastodon.org/entities/Error/: a text in the instance's language, and no code beside the status."""
         return None, answer.field("error", default=None)
+
+    def _at(self, there):
+        """This network, with the instance and the app of one login as its settings."""
+        here = copy.copy(self)
+        here.settings = {**self.settings, **{name: there[name] for name in ("origin", "client_id", "client_secret")},
+                         "authorize_url": f"{there['origin']}/oauth/authorize", "token_url": f"{there['origin']}/oauth/token"}
+        return here
+
+    def _connected(self, origin, token):
+        host, instance = self._read_instance(origin, token)
+        account = Account("", "", host, {"accessToken": token, "instance": instance})
+        return Connected(self.profile(account), host, account.credentials)
 
     def _call(self, account, method, path, **request):
         return self.send(method, account.host + path, token=account.credentials["accessToken"], **request)

@@ -1,6 +1,8 @@
 """The one PostgreSQL database: its pool, its migrations, its clock and its bell."""
 
 import secrets
+import time
+from collections.abc import Callable
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,6 +18,8 @@ BELL = "posthorn_due"           # the NOTIFY channel that wakes the workers
 
 # What a database that is away, restarting, overrun or read-only (another server takes over) raises; nothing was committed then.
 DatabaseAway = (OperationalError, InterfaceError, InternalError, MaxConnectionsExceeded)
+
+STUBBORN = 120                  # tries, half a second apart, to write down what must not be lost
 
 BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
@@ -69,6 +73,18 @@ def without_connection():
         yield
     finally:
         database.connect(reuse_if_open=True)
+
+
+def insist(write: Callable):
+    """What `write` returns, called on a connection; again and again for a minute while the database is away."""
+    for attempt in range(STUBBORN):
+        try:
+            with database.connection_context():
+                return write()
+        except DatabaseAway:
+            if attempt == STUBBORN - 1:
+                raise
+            time.sleep(0.5)
 
 
 def ring() -> None:

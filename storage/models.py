@@ -1,8 +1,8 @@
 """The rows, apart from the targets of a post: who exists, what they own, and how each is found, the owner always first."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
-from peewee import BlobField, DoubleField, IntegerField, BigIntegerField, Model, TextField, fn
+from peewee import BigIntegerField, BlobField, BooleanField, DoubleField, IntegerField, Model, TextField, Value, fn
 from playhouse.postgres_ext import ArrayField, DateTimeTZField
 
 from storage.database import database, new_id
@@ -115,6 +115,8 @@ class Account(Owned):
     profile_picture = TextField(null=True)
     status = TextField()
     credentials = BlobField(null=True)
+    renewing_until = DateTimeTZField(null=True)
+    profile_read_at = DateTimeTZField()
     updated_at = DateTimeTZField()
 
     class Meta:
@@ -126,10 +128,61 @@ class Account(Owned):
         owner = cls.client_id.is_null() if client_id is None else cls.client_id == client_id
         return cls.select().where(cls.team_id == team_id, owner).order_by(cls.platform, cls.username, cls.id)
 
+    def disconnect(self):
+        """Forgets the credentials; the account's posts stay readable. Returns the row as it is then."""
+        query = type(self).update(status="disconnected", credentials=None, updated_at=fn.now()).where(Account.id == self.id)
+        return next(iter(query.returning(Account).execute()))
+
     def to_dict(self):
         wire = {"id": self.id, "platform": self.platform, "username": self.username, "displayName": self.display_name,
                 "profilePicture": self.profile_picture, "status": self.status, "clientId": self.client_id}
         return {name: value for name, value in wire.items() if value is not None}
+
+
+class ConnectRequest(Owned):
+    """Somebody is connecting accounts in the browser. One token, whose digest is here, goes on from here, once and soon.
+
+    `sealed` (storage.secrets) holds what is needed then. In the end there are `account_ids`, or a `failure` that says why not.
+    """
+
+    prefix = "connect"
+    user_id = TextField()
+    client_id = TextField(null=True)
+    platform = TextField()
+    redirect_url = TextField(null=True)
+    digest = BlobField()
+    choosing = BooleanField()
+    sealed = BlobField()
+    expires_at = DateTimeTZField()
+    used_at = DateTimeTZField(null=True)
+    account_ids = ArrayField(TextField, null=True)
+    failure = TextField(null=True)
+
+    class Meta:
+        table_name = "connect_requests"
+
+    @classmethod
+    def begin(cls, request_id, lifetime: timedelta, **values):
+        """A request under an id that is known already, since `sealed` is bound to it."""
+        query = cls.insert(id=request_id, expires_at=fn.now() + Value(lifetime, converter=False), **values)
+        return next(iter(query.returning(cls).execute()))
+
+    @classmethod
+    def take(cls, digest: bytes, *, choosing: bool):
+        """The request that waits for the token with this digest, which is used up now; None for any other token."""
+        query = cls.update(used_at=fn.now()).where(cls.digest == digest, cls.choosing == choosing, cls.used_at.is_null(),
+                                                   cls.expires_at > fn.now())
+        return next(iter(query.returning(cls).execute()), None)
+
+    def go_on(self, digest: bytes, lifetime: timedelta, sealed: bytes):
+        """Waits for another token, that of the page on which accounts are chosen."""
+        query = type(self).update(digest=digest, sealed=sealed, choosing=True, used_at=None,
+                                  expires_at=fn.now() + Value(lifetime, converter=False))
+        query.where(ConnectRequest.id == self.id).execute()
+
+    def end(self, *, account_ids=None, failure=None):
+        """Writes down what came of it."""
+        type(self).update(account_ids=account_ids, failure=failure).where(ConnectRequest.id == self.id).execute()
 
 
 class Media(Owned):

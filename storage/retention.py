@@ -3,9 +3,14 @@
 from storage.database import database
 
 # An answer is replayed for a day; a bucket that is full is worth no more than one that is not there.
+# What a team used up is kept for a look back at the month.
 TIDY = """
 DELETE FROM idempotency_keys WHERE started_at < now() - interval '25 hours';
 DELETE FROM buckets WHERE full_at < now() - interval '1 hour';
+DELETE FROM connect_requests WHERE expires_at < now() - interval '1 hour';
+DELETE FROM caption_reservations WHERE ends_at < now() - interval '2 days';
+DELETE FROM caption_days AS d WHERE day < current_date - 40
+    AND NOT EXISTS (SELECT FROM caption_reservations AS r WHERE r.team_id = d.team_id AND r.day = d.day);
 DELETE FROM workers WHERE seen_at < now() - interval '1 day';
 """
 

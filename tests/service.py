@@ -213,8 +213,8 @@ class Member:
 def start_api(environ, **options):
     """The API on a free port, answering; returns its process and its address."""
     port = free_port()
-    process = Process("serve", environ, "--port", str(port))
     http, deadline = Http(f"http://127.0.0.1:{port}"), time.monotonic() + PATIENCE
+    process = Process("serve", {"POSTHORN_BASE_URL": http.url, **environ}, "--port", str(port))
     while time.monotonic() < deadline:
         try:
             if http.get("/v1/health").status == 200:

@@ -22,6 +22,7 @@ SCOPES = {
     "publish_post": "posts:write", "validate_post": "posts:write", "update_post": "posts:write", "cancel_post": "posts:write",
     "retry_post": "posts:write", "get_post": "posts:read", "list_posts": "posts:read", "generate_caption": "captions:write",
     "create_media_from_url": "media:write", "create_upload_url": "media:write", "list_accounts": "accounts:read",
+    "connect_account": "accounts:write", "disconnect_account": "accounts:write",
     "list_clients": "clients:read", "list_platforms": "platforms:read", "create_idea": "ideas:write",
     "update_idea": "ideas:write",
     "list_todays_ideas": "ideas:read",

@@ -9,6 +9,7 @@ from datetime import timedelta
 import psycopg2
 import pytest
 
+from platforms.accounts import owner
 from platforms.base import Absent, Processing, Published, Waiting
 from platforms.errors import Disconnected, Rejected, Unavailable, Unconfirmed
 from platforms.publisher import Publisher
@@ -151,17 +152,22 @@ def test_an_outage_while_renewing_does_not_disconnect_the_account(desk, trouble)
     assert desk.row(target).status == "published"
 
 
-def test_an_account_that_was_connected_again_meanwhile_stays_connected(desk):
+def test_an_account_that_was_connected_again_meanwhile_stays_connected_and_the_post_goes_out_on_it(desk):
     class Meanwhile(Told):
         def publish(self, account, content, receipt):
-            desk.sql("UPDATE accounts SET credentials = %s", b"new")
-            raise Disconnected("the old ones")
+            if account.credentials == {"token": "first"}:
+                desk.sql("UPDATE accounts SET credentials = %s", sealed)
+                raise Disconnected("the old ones")
+            return DONE
 
     account = desk.account()
+    sealed = desk.vault.seal(owner(desk.team.id, account), {"token": "by a person"})
     target = desk.target(account)
-    desk.run(desk.publisher(Meanwhile()))
-    assert desk.row(target).status == "failed" and connected(desk, account)
-    assert bytes(desk.sql("SELECT credentials FROM accounts")[0][0]) == b"new"
+    publisher = desk.publisher(Meanwhile())
+    desk.run(publisher)
+    assert desk.row(target).status == "scheduled" and connected(desk, account)
+    desk.run(publisher)
+    assert desk.row(target).status == "published" and desk.credentials(account) == {"token": "by a person"}
 
 
 def test_the_posts_of_an_account_that_was_removed_fail_and_no_network_is_called(desk):

@@ -146,7 +146,7 @@ class MastodonServer(Network):
     """The instance. posts are its statuses in order, as their author sees them, with `text` and `idempotency_key` beside.
 
     characters is the limit of a status; processing_polls is how often a video, audio or moving GIF is found unfinished.
-    consenting is the id of the account that says yes at /oauth/authorize: the last one added.
+    consenting is the id of the account that says yes at /oauth/authorize: the last one added; None: the person says no.
     """
 
     errors = ERRORS
@@ -341,7 +341,8 @@ class MastodonServer(Network):
         app, scopes = self.apps.get(given.get("client_id")), set(given.get("scope", "read").split())
         if app is None or given.get("redirect_uri") not in app.redirect_uris:
             raise Answer(400, "<html>The redirect URI included is not valid.</html>")
-        problem = ("unsupported_response_type" if given.get("response_type") != "code" else
+        problem = ("access_denied" if self.consenting is None else
+                   "unsupported_response_type" if given.get("response_type") != "code" else
                    "invalid_scope" if not scopes <= app.scopes else
                    "invalid_code_challenge_method" if given.get("code_challenge_method", "S256") != "S256" else None)
         back = {"error": problem} if problem else {"code": secrets.token_urlsafe(16)}
