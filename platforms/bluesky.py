@@ -222,8 +222,10 @@ class Bluesky(Platform):
 
     def _send_video(self, account, item, receipt):
         server = account.credentials["pds"].partition("://")[2].replace(":", "%3A")     # the port, as did:web has it
+        # By the server's clock, since ours may be wrong.
+        ends = int(self._call(account, "GET", "com.atproto.server.getSession").moment().timestamp()) + UPLOAD_GRANT
         grant = self._call(account, "GET", "com.atproto.server.getServiceAuth", query={
-            "aud": f"did:web:{server}", "lxm": "com.atproto.repo.uploadBlob", "exp": int(time.time()) + UPLOAD_GRANT})
+            "aud": f"did:web:{server}", "lxm": "com.atproto.repo.uploadBlob", "exp": ends})
         query = {"did": account.platform_id, "name": f"{receipt['rkey']}.{VIDEO_NAMES[item.mime_type]}"}
         try:
             with item.open() as file:       # 409: these bytes were processed before
