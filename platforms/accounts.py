@@ -1,6 +1,7 @@
 """Connected accounts: kept, opened for the moment of use, renewed in time, and looked after once a day."""
 
 import logging
+import threading
 import time
 from contextlib import contextmanager, suppress
 from datetime import timedelta
@@ -26,7 +27,7 @@ class Accounts:
     """Opens and keeps the credentials with `vault` (storage.secrets.Vault)."""
 
     def __init__(self, vault):
-        self._vault = vault
+        self._vault, self._looking = vault, threading.Lock()
 
     def usable(self, row, connector) -> base.Account | None:
         """The account with credentials that hold for a while; None for the sandbox. Raises Disconnected."""
@@ -53,13 +54,19 @@ class Accounts:
         with database.connection_context():
             Account.update(status="disconnected").where(*_unchanged(row)).execute()
 
-    def look_after(self, platforms) -> None:
+    def look_after(self, platforms, stopping: threading.Event) -> None:
         """Reads who some of the connected accounts are now, each once a day. Raises nothing: what fails waits for tomorrow."""
+        if not self._looking.acquire(blocking=False):
+            return      # a network that is slow is no reason to ask more of it at once
         try:
             for row in _unread():
-                self._look_after(row, platforms[row.platform])
-        except Exception as error:
-            log.info("accounts are not looked after (%s)", type(error).__name__)
+                if stopping.is_set():
+                    break
+                self._look_after(row, platforms.connector(row.platform, "live"))
+        except DatabaseAway as error:
+            log.info("the database is away (%s); accounts are looked after later", type(error).__name__)
+        finally:
+            self._looking.release()
 
     def _look_after(self, row, connector):
         try:
@@ -69,6 +76,10 @@ class Accounts:
             return self.disconnect(row)
         except PlatformError as error:
             return log.info("account %s: its profile cannot be read: %s", row.id, error.message)
+        except DatabaseAway:
+            raise
+        except Exception:
+            return log.exception("account %s: reading its profile failed", row.id)
         with database.connection_context():
             Account.update(**_shown(profile)).where(Account.id == row.id).execute()
 

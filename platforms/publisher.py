@@ -6,7 +6,6 @@ What may be public is never sent again by itself, except where the network tells
 import logging
 import random
 import threading
-import time
 from datetime import timedelta
 from functools import partial
 
@@ -16,7 +15,7 @@ from platforms.breaker import Breakers
 from platforms.errors import Disconnected, PlatformError, Unavailable, Unconfirmed
 from platforms.metrics import count
 from storage import queue
-from storage.database import DatabaseAway, database
+from storage.database import DatabaseAway, database, insist
 from storage.posts import Attachment
 
 FIRST_PAUSE, LONGEST_PAUSE = 10.0, 900.0    # seconds: at most 12 calls in an outage of 45 minutes
@@ -27,7 +26,6 @@ ASKING_CRASHES = 10                         # and in all, counted with asking af
 PROCESSING = timedelta(hours=24)            # how long a network may work on a post before nobody knows
 SPREAD = 10.0                               # seconds over which posts come back to a network that was left alone
 PUBLIC = "public"                           # in a receipt: the post that is public while more is to follow
-STUBBORN = 120                              # tries, half a second apart, to record an outcome while the database is away
 
 UNCONFIRMED = Unconfirmed("the platform did not confirm; the post may have been published")
 
@@ -49,6 +47,10 @@ class Publisher:
         self._platforms, self._accounts, self._objects = platforms, Accounts(vault), objects
         self.breakers = Breakers()
         self.stopping = threading.Event()   # set: what has not begun to be sent goes back
+
+    def look_after_accounts(self) -> None:
+        """Reads who some of the accounts are now; raises nothing, and does nothing where it still runs."""
+        self._accounts.look_after(self._platforms, self.stopping)
 
     def run(self, job: queue.Job) -> None:
         """Takes `job` as far as it goes now, and writes down how far that was. Raises nothing."""
@@ -278,15 +280,7 @@ class Publisher:
 
     def _record(self, move, job, *values, **named):
         """Writes down a move, stubbornly: an outcome that is known must not be lost to a database that restarts."""
-        for attempt in range(STUBBORN):
-            try:
-                with database.connection_context():
-                    ours = move(job, *values, **named)
-                break
-            except DatabaseAway:
-                if attempt == STUBBORN - 1:
-                    raise
-                time.sleep(0.5)
+        ours = insist(partial(move, job, *values, **named))
         if ours:
             count(job, move.__name__)
         else:

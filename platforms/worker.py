@@ -113,7 +113,7 @@ class Worker:
 
     def _beat(self):
         """Says that we live, keeps our leases, and takes back those of workers that are gone."""
-        tidied = time.monotonic()
+        tidied = -TIDY_EVERY
         pause = 0.0     # the first at once: where all others have died, it is what takes back what they had
         while not self._over.wait(pause):
             pause = HEARTBEAT
@@ -124,6 +124,7 @@ class Worker:
                     if time.monotonic() - tidied > TIDY_EVERY:
                         tidy()
                         tidied = time.monotonic()
+                        threading.Thread(target=self._publisher.look_after_accounts, name="accounts", daemon=True).start()
                 if swept:
                     LEASES_EXPIRED.inc(swept)
                     self._wake()

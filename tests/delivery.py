@@ -15,7 +15,7 @@ from types import SimpleNamespace
 
 import psycopg2
 import pytest
-from psycopg2.extensions import make_dsn
+from psycopg2.extensions import make_dsn, parse_dsn
 from psycopg2.extras import RealDictCursor
 
 from platforms.accounts import owner
@@ -78,6 +78,15 @@ def own_database(postgres_url):
     finally:
         _bind(postgres_url)
         _execute(postgres_url, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def take_away(address, postgres_url, seconds):
+    """The database at `address` ends all sessions of ours, and takes no new ones for so long."""
+    name = parse_dsn(address)["dbname"]
+    _execute(postgres_url, f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
+    _execute(postgres_url, f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}' "
+                           "AND application_name = 'posthorn'")
+    threading.Timer(seconds, _execute, [postgres_url, f"ALTER DATABASE {name} ALLOW_CONNECTIONS true"]).start()
 
 
 class Desk:

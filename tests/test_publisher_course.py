@@ -2,11 +2,9 @@
 
 import io
 import random
-import threading
 import time
 from datetime import timedelta
 
-import psycopg2
 import pytest
 
 from platforms.accounts import owner
@@ -18,8 +16,9 @@ from storage.database import database
 from storage.models import Media
 from storage.objects import Objects
 from storage.secrets import Vault, new_key
-from tests.delivery import BUG, DONE, ERROR, Networks, Told
+from tests.delivery import BUG, DONE, ERROR, Networks, Told, take_away
 from tests.delivery import address, desk, whole_desk  # fixtures
+
 
 # Receipts.
 
@@ -259,20 +258,9 @@ def test_an_answer_that_makes_no_sense_leaves_the_post_in_doubt(desk):
 
 
 def test_what_came_of_a_sending_is_written_down_although_the_database_was_away(desk, address, postgres_url):
-    name = psycopg2.extensions.parse_dsn(address)["dbname"]
-
-    def server(statement):
-        connection = psycopg2.connect(postgres_url)
-        connection.autocommit = True
-        connection.cursor().execute(statement)
-        connection.close()
-
     class Outage(Told):
         def publish(self, account, content, receipt):
-            server(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
-            server(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}' "
-                   "AND application_name = 'posthorn'")
-            threading.Timer(0.8, server, [f"ALTER DATABASE {name} ALLOW_CONNECTIONS true"]).start()
+            take_away(address, postgres_url, 0.8)
             return DONE
 
     started = time.monotonic()
