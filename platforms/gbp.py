@@ -1,16 +1,47 @@
 """Google Business Profile: https://developers.google.com/my-business/content/posts-data"""
 
+import re
 from datetime import datetime
+from functools import partial
+from urllib.parse import urlencode
 
-from platforms.base import JPEG, MB, PNG, ImageLimits, Limits, Platform, PostType, Problem
+from platforms.base import (JPEG, MB, PNG, Absent, Account, Connected, ImageLimits, Limits, PostType, Problem, Processing,
+                            Profile, Published)
+from platforms.errors import PermissionMissing, PlatformError, Rejected, Unavailable
+from platforms.google import GooglePlatform, app_trouble, details
+from platforms.http import THROTTLED
 from platforms.text import utf16_units
 
 # 5 MB: support.google.com/business/answer/6103862. The pixels are on no page, but Google refuses tiny pictures.
 PHOTO = ImageLimits(types=(JPEG, PNG), max_bytes=5 * MB, min_width=400, min_height=300)
 MIN_BYTES = 10 * 1024       # the same answer, for photos of the profile; not documented for those of posts
 
+TOPICS = {"update": "STANDARD", "event": "EVENT", "offer": "OFFER"}
+READ_MASK = "name,title,storefrontAddress,metadata"
+PICTURES = ("PROFILE", "LOGO", "COVER")     # categories of media, the likest to a picture of the account first
+ACCOUNTS, LOCATIONS, LISTED = 20, 100, 100  # of a page, the most that there are
+PAGES = 50                                  # of one list that are read
+WAITS = (10,) * 3 + (30,) * 4 + (300,) * 12 + (3600,)      # seconds between questions for the state: no interval is published
+SKEW = 60                                   # seconds that the clocks of the database and of Google may drift apart
+LATE = 600                                  # seconds after which a list has what was posted: not documented
+THROTTLE = 60                               # seconds: the limits are those of a minute
+NO_QUOTA = "quota_limit_value 0"            # what a project has before Google has approved it
 
-class GoogleBusinessProfile(Platform):
+ACCOUNT, LOCATION = re.compile("accounts/[A-Za-z0-9_-]{1,64}"), re.compile("locations/[A-Za-z0-9_-]{1,64}")
+POST = re.compile(f"{ACCOUNT.pattern}/{LOCATION.pattern}/localPosts/[A-Za-z0-9_-]{{1,100}}")
+
+# https://developers.google.com/my-business/reference/rest/Shared.Types/ErrorCode: the code comes as its name or its number.
+PHOTO_TROUBLE = ("PHOTO_FETCH_FAILED", "PHOTO_UPLOAD_FAILED", *map(str, range(1000, 1100)))
+NOT_FOR_POSTS = ("OPERATION_UNSUPPORTED_UNDER_ACCOUNT_CONDITION", "1301", "LOCATION_DISABLED_FOR_LOCAL_POST_API")
+
+
+def not_for_posts(_, **words):
+    """The error for a profile that Google lets nothing be posted to."""
+    return Rejected("Google takes no posts for this location: its profile is not verified, suspended, or part of a chain",
+                    rule="location", **words)
+
+
+class GoogleBusinessProfile(GooglePlatform):
     """A location of a Google Business Profile. Videos in posts are refused by Google."""
 
     name = "gbp"
@@ -30,6 +61,17 @@ class GoogleBusinessProfile(Platform):
     }
     options = ("language",)
     counts = "UTF-16 code units"
+    live = True
+    scopes = ("https://www.googleapis.com/auth/business.manage",)
+    settings = {**GooglePlatform.settings, "api_url": "https://mybusiness.googleapis.com/v4",
+                "accounts_url": "https://mybusinessaccountmanagement.googleapis.com/v1",
+                "locations_url": "https://mybusinessbusinessinformation.googleapis.com/v1"}
+    verdicts = {
+        **GooglePlatform.verdicts, NO_QUOTA: app_trouble,
+        **dict.fromkeys((429, "RATE_LIMIT_EXCEEDED", "rateLimitExceeded", "RESOURCE_EXHAUSTED"),
+                        partial(THROTTLED, retry_after=THROTTLE)),
+        **dict.fromkeys(PHOTO_TROUBLE, partial(Rejected, rule="media")), **dict.fromkeys(NOT_FOR_POSTS, not_for_posts),
+    }
 
     def measure(self, caption):
         """UTF-16 code units: the documentation names no unit, and of the two that are likely this is the stricter one."""
@@ -47,6 +89,111 @@ class GoogleBusinessProfile(Platform):
             yield Problem("options/cta/url", "required", f"the button {cta['actionType']} needs a url")
         if "event" in content.options:
             yield from self._event_problems(content.options["event"])
+
+    def choices(self, credentials):
+        """Every location of every business account that the person has a part in, once."""
+        person, found = Account("", "", credentials=credentials), {}
+        for page in self._pages(person, f"{self.settings['accounts_url']}/accounts", pageSize=ACCOUNTS):
+            for position in _positions(page, "accounts"):
+                owner = _name(page, ACCOUNT, "accounts", position, "name")
+                for location, connected in self._locations(person, owner):
+                    found.setdefault(location, connected)
+        if not found:
+            raise Rejected("this Google account manages no location of a Business Profile", rule="no_location")
+        return list(found.values())
+
+    def profile(self, account):
+        """The location with its address, since those of a chain share a name, and its picture."""
+        location = account.platform_id.partition("/locations/")[2]
+        address = f"{self.settings['locations_url']}/locations/{location}"
+        answer = self.call(account, "GET", address, query={"readMask": READ_MASK})
+        return Profile(account.platform_id, location, _display_name(answer), self._picture(account))
+
+    def publish(self, account, content, receipt):
+        """Creates the post; Google looks at it before it shows it."""
+        try:
+            answer = self.call(account, "POST", self._posts(account), json=_post(self, content), commits=True)
+        except Rejected as refusal:
+            if refusal.rule != "media" or "photo" in receipt:
+                raise
+            once = {**receipt, "photo": "failed"}
+            raise Unavailable("Google could not fetch the photo", receipt=once, **refusal.words) from None
+        return self._outcome(account, answer, {**receipt, "post": _name(answer, POST, "name")})
+
+    def check(self, account, receipt):
+        """Reads the state of the post."""
+        return self._outcome(account, self.call(account, "GET", f"{self.settings['api_url']}/{receipt['post']}"), receipt)
+
+    def find(self, account, content, receipt):
+        """Looks through all posts of the location for one with the same text that is as young as the sending."""
+        complete = False
+        try:
+            for page in self._pages(account, self._posts(account), pageSize=LISTED):
+                for position in _positions(page, "localPosts"):
+                    if _is_ours(page, position, _post(self, content), content.sent_ago):
+                        return Processing({**receipt, "post": _name(page, POST, "localPosts", position, "name")}, 1)
+                complete = not page.field("nextPageToken", default="")
+        except (PermissionMissing, Rejected):
+            return None
+        return Absent() if complete and content.sent_ago > LATE else None
+
+    def words(self, answer):
+        """The first code of a ValidationError, which says more than the status, and all of its messages."""
+        code, message = super().words(answer)
+        messages = []
+        for detail in details(answer):
+            if answer.field(*detail, "metadata", "quota_limit_value", default=None) == "0":
+                return NO_QUOTA, message
+            for position in _positions(answer, *detail, "errorDetails"):
+                problem = (*detail, "errorDetails", position)
+                messages.append(answer.field(*problem, "message", default=None))
+                code = answer.field(*problem, "code", kind=int | str, default=code) if position == 0 else code
+        return None if code is None else str(code), "; ".join(filter(None, messages)) or message
+
+    def _locations(self, person, owner):
+        address = f"{self.settings['locations_url']}/{owner}/locations"
+        for page in self._pages(person, address, readMask=READ_MASK, pageSize=LOCATIONS):
+            for position in _positions(page, "locations"):
+                path = ("locations", position)
+                location = _name(page, LOCATION, *path, "name")
+                profile = Profile(f"{owner}/{location}", location.partition("/")[2], _display_name(page, *path))
+                yield location, Connected(profile, "", {**person.credentials, "mapsUrl": _maps_url(page, *path)})
+
+    def _picture(self, account):
+        """The address of the picture that stands for the location; None where there is none, or Google does not say."""
+        address, pictures = f"{self.settings['api_url']}/{account.platform_id}/media", {}
+        try:
+            answer = self.call(account, "GET", address, query={"pageSize": LISTED})
+            for position in _positions(answer, "mediaItems"):
+                item = ("mediaItems", position)
+                links = [answer.link(*item, name, default=None) for name in ("thumbnailUrl", "googleUrl")]
+                pictures[answer.field(*item, "locationAssociation", "category", default="")] = links[0] or links[1]
+        except PlatformError:
+            return None
+        return next((pictures[category] for category in PICTURES if pictures.get(category)), None)
+
+    def _posts(self, account):
+        return f"{self.settings['api_url']}/{account.platform_id}/localPosts"
+
+    def _outcome(self, account, answer, receipt):
+        state, asked = answer.field("state", default=None), receipt.get("asked", 0)
+        if state == "REJECTED":
+            raise Rejected("Google has looked at the post and does not show it: it breaks a rule for the content of posts; "
+                           "which one Google does not say", rule="policy", platform_code=state)
+        if state == "LIVE":
+            return Published(receipt["post"], answer.link("searchUrl", default=None) or account.credentials["mapsUrl"])
+        return Processing({**receipt, "asked": asked + 1}, WAITS[min(asked, len(WAITS) - 1)])
+
+    def _pages(self, account, address, **query):
+        """The answers that make up a list, up to PAGES of them."""
+        page = self.call(account, "GET", address, query=query)
+        yield page
+        for _ in range(PAGES - 1):
+            token = page.field("nextPageToken", default="")
+            if not token:
+                return
+            page = self.call(account, "GET", address, query={**query, "pageToken": token})
+            yield page
 
     def _event_problems(self, event):
         length = utf16_units(event["title"])
@@ -66,3 +213,70 @@ def _local_time(text):
         return datetime.fromisoformat(text)
     except ValueError:
         return None
+
+
+def _post(network, content):
+    options, topic = content.options, TOPICS[content.post_type or network.infer(content.media, content.options)]
+    post = {"topicType": topic, "summary": content.caption, "languageCode": options.get("language"),
+            "callToAction": options.get("cta"), "event": _event(options.get("event")), "offer": _offer(options.get("offer")),
+            "media": [{"mediaFormat": "PHOTO", "sourceUrl": item.url} for item in content.media]}
+    return {name: value for name, value in post.items() if value}
+
+
+def _event(event):
+    """With all parts of both times, as the clock at the business shows them: Google takes no less and knows no time zone."""
+    if event is None:
+        return None
+    schedule = {}
+    for side in ("start", "end"):
+        time = datetime.fromisoformat(event[side])
+        schedule[f"{side}Date"] = {"year": time.year, "month": time.month, "day": time.day}
+        schedule[f"{side}Time"] = {"hours": time.hour, "minutes": time.minute}
+    return {"title": event["title"], "schedule": schedule}
+
+
+def _offer(offer):
+    fields = {"couponCode": "couponCode", "redeemUrl": "redeemOnlineUrl", "terms": "termsConditions"}
+    return {fields[name]: value for name, value in (offer or {}).items()}
+
+
+def _is_ours(page, position, post, sent_ago):
+    path = ("localPosts", position)
+    if page.field(*path, "summary", default="").split() != post["summary"].split():
+        return False
+    if page.field(*path, "topicType", default="STANDARD") != post["topicType"]:
+        return False
+    try:
+        made = datetime.fromisoformat(page.field(*path, "createTime"))
+    except ValueError:
+        return False
+    # By the clocks of the database and of Google: that of this machine may be wrong.
+    return made.timestamp() >= page.moment().timestamp() - sent_ago - SKEW
+
+
+def _positions(answer, *path):
+    """Of a list, which Google leaves out when it is empty."""
+    answer.field(kind=dict)
+    return range(len(answer.field(*path, kind=list, default=[])))
+
+
+def _name(answer, form, *path):
+    """The name of something of Google's, which becomes part of an address."""
+    name = answer.field(*path)
+    if not form.fullmatch(name):
+        raise answer.manner.fault()
+    return name
+
+
+def _display_name(answer, *path):
+    address = (*path, "storefrontAddress")
+    parts = (answer.field(*path, "title"), answer.field(*address, "addressLines", 0, default=""),
+             answer.field(*address, "locality", default=""))
+    return ", ".join(filter(None, parts))
+
+
+def _maps_url(answer, *path):
+    """The location on the map, for posts without an address: https://developers.google.com/maps/documentation/urls"""
+    place = answer.field(*path, "metadata", "placeId", default="")
+    query = {"api": 1, "query": answer.field(*path, "title"), "query_place_id": place}
+    return answer.link(*path, "metadata", "mapsUri", default=None) or f"https://www.google.com/maps/search/?{urlencode(query)}"

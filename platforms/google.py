@@ -26,7 +26,7 @@ class GooglePlatform(OAuthPlatform):
     def words(self, answer):
         """The reason in the older list of errors or in the newer details, else the name of the status; and the message."""
         reasons = [answer.field("error", "errors", 0, "reason", default=None),
-                   *(answer.field("error", "details", position, "reason", default=None) for position in _positions(answer)),
+                   *(answer.field(*detail, "reason", default=None) for detail in details(answer)),
                    answer.field("error", "status", default=None)]
         return next(filter(None, reasons), None), answer.field("error", "message", default=None)
 
@@ -35,5 +35,6 @@ class GooglePlatform(OAuthPlatform):
         return self.send(method, address, token=account.credentials["accessToken"], **request)
 
 
-def _positions(answer):
-    return range(len(answer.field("error", "details", kind=list, default=[])))
+def details(answer) -> list[tuple]:
+    """The paths of the details that an error has."""
+    return [("error", "details", position) for position in range(len(answer.field("error", "details", kind=list, default=[])))]

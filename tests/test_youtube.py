@@ -467,8 +467,9 @@ def test_errors_of_publishing(net, youtube, ann, row, expected):
 
 
 @pytest.mark.parametrize("row, expected", [
-    *((row, Rejected) for row in ("invalidTitle", "invalidDescription", "invalidTags", "invalidCategoryId", "invalidVideoMetadata",
-                                  "invalidFilename", "defaultLanguageNotSet", "mediaBodyRequired", "forbiddenLicenseSetting")),
+    *((row, Rejected) for row in (
+        "invalidTitle", "invalidDescription", "invalidTags", "invalidCategoryId", "invalidVideoMetadata", "invalidFilename",
+        "defaultLanguageNotSet", "mediaBodyRequired", "forbiddenLicenseSetting")),
     ("upload_limit", Unavailable), ("quota", Unavailable), ("signup_required", Rejected), ("backend", Unavailable),
     ("unauthenticated", Disconnected),
 ])

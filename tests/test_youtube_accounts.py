@@ -100,7 +100,8 @@ def test_a_person_who_says_no(youtube):
     assert (caught.value.rule, caught.value.platform_code) == ("declined", "access_denied")
 
 
-@pytest.mark.parametrize("body", [{}, [], "<html>", {"kind": "k", "items": [{"id": 7}]}, {"kind": "k", "items": [{"id": "UC1"}]}])
+@pytest.mark.parametrize("body", [{}, [], "<html>", {"kind": "k", "items": [{"id": 7}]},
+                                  {"kind": "k", "items": [{"id": "UC1"}]}])
 def test_a_profile_of_nonsense_does_not_connect(net, youtube, body):
     net.add_user()
     net.fault(CHANNELS, status=200, body=body)
