@@ -32,7 +32,8 @@ def call(net, method, path, body=None, token=TOKEN):
 @pytest.mark.parametrize("change, status, code", [
     ({}, 201, None), ({"title": None, "dominant_color": "#6e7874"}, 201, None), ({"board_id": "mine"}, 400, 1),
     ({"board_id": 7}, 400, 1), ({"board_id": None}, 400, 1), ({"board_section_id": "x"}, 400, 1),
-    ({"title": "x" * 101}, 400, 1), ({"description": "x" * 801}, 400, 1), ({"alt_text": "x" * 501}, 400, 1), ({"link": "ftp://x"}, 400, 1),
+    ({"title": "x" * 101}, 400, 1), ({"description": "x" * 801}, 400, 1), ({"alt_text": "x" * 501}, 400, 1),
+    ({"link": "ftp://x"}, 400, 1),
     ({"dominant_color": "red"}, 400, 1), ({"scheduled": 1}, 400, 1), ({"media_source": None}, 400, 1),
     ({"media_source": {"source_type": "image_url"}}, 400, 1), ({"media_source": IMAGE | {"alt": "x"}}, 400, 1),
     ({"media_source": IMAGE | {"url": "media.test"}}, 400, 235),
