@@ -4,11 +4,9 @@ import math
 import re
 import time
 from dataclasses import replace
-from datetime import datetime, timedelta
-from datetime import time as daytime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from urllib.parse import quote, urlsplit
-from zoneinfo import ZoneInfo
 
 from platforms.base import (JPEG, MB, MP4, PNG, QUICKTIME, WEBM, Absent, ImageLimits, Limits, PostType, Problem, Profile,
                             Published, VideoLimits, Waiting)
@@ -35,7 +33,6 @@ UNSEEN = 4                              # questions for which a new video may no
 LISTED = 100                            # comments in a page, the most that there are
 LATE = 60                               # seconds after which lists show what was made: not published
 DAY = 86_400
-CALIFORNIA = ZoneInfo("America/Los_Angeles")
 
 # What an update does not name is deleted, and what that makes of it is not documented: so all of it is said, always.
 STATUS = {"selfDeclaredMadeForKids": ("madeForKids", False), "containsSyntheticMedia": ("containsSyntheticMedia", False),
@@ -48,7 +45,7 @@ SNIPPET = {"title": "title", "tags": "tags", "categoryId": "categoryId", "langua
 def quota_used_up(_, **words):
     """The error for the app's quota of the day, which begins anew at midnight in California."""
     return Unavailable("this server's app has used up what YouTube allows it in a day", throttled=True,
-                       retry_after=_to_midnight(datetime.now(CALIFORNIA)), **words)
+                       retry_after=_to_new_quota(datetime.now(UTC)), **words)
 
 
 class YouTube(GooglePlatform):
@@ -286,9 +283,10 @@ class YouTube(GooglePlatform):
         return Published(receipt["video"], f"{self.settings['public_url']}/{path}{quote(receipt['video'], safe='')}")
 
 
-def _to_midnight(now):
-    midnight = datetime.combine(now.date() + timedelta(days=1), daytime(), now.tzinfo)
-    return midnight.timestamp() - now.timestamp()
+def _to_new_quota(now):
+    """Seconds until midnight in California: the one of winter, since not every machine knows when summer is there."""
+    midnight = now.replace(hour=8, minute=0, second=0, microsecond=0)
+    return (midnight - now).total_seconds() % DAY or DAY
 
 
 def _privacy(content):

@@ -10,7 +10,7 @@ import pytest
 
 from platforms.base import Absent, Content, Published, Waiting
 from platforms.errors import Disconnected, PermissionMissing, PlatformError, Rejected, Unavailable, Unconfirmed
-from platforms.youtube import CALIFORNIA, CHUNK, YouTube, _to_midnight
+from platforms.youtube import CHUNK, YouTube, _to_new_quota
 from tests.live import http_for, image, part_of, prepared, published, video
 from tests.networks import youtube as network
 from tests.standins.youtube import (ADD, COMMENTS, ERRORS, INSERT, LIST, READ_COMMENTS, READ_ITEMS, SESSION, THUMBNAIL, UPDATE,
@@ -192,6 +192,11 @@ def test_the_token_goes_to_google_alone(net, youtube, ann, address):
     with pytest.raises(Unavailable):
         prepared(youtube, ann, CONTENT)
     assert len(net.requests) == 1
+
+
+@pytest.mark.parametrize("address", ["https://www.googleapis.com/upload/x?upload_id=1", "https://youtube.googleapis.com/x"])
+def test_a_session_may_live_on_any_host_of_googles_apis(youtube, address):
+    assert youtube._is_googles(address)
 
 
 def test_only_one_chunk_is_held_at_a_time(net, youtube, ann):
@@ -490,13 +495,14 @@ def test_waits(net, youtube, ann):
             youtube.publish(ann, CONTENT, receipt)
         waits[row] = caught.value.retry_after
     assert (waits["too_many"], waits["rate"], waits["upload_limit"]) == (7, None, 86_400)
-    assert 0 < waits["quota"] <= 25 * 3600
+    assert 0 < waits["quota"] <= 86_400
     assert waits["upload_limit"] < youtube.patience.total_seconds()
 
 
-@pytest.mark.parametrize("now, hours", [("2026-11-21T18:30", 5.5), ("2026-11-01T00:30", 24.5), ("2026-03-08T00:30", 22.5)])
+@pytest.mark.parametrize("now, hours", [("2026-11-21T02:30Z", 5.5), ("2026-11-21T08:00Z", 24), ("2026-07-01T07:30Z", 0.5),
+                                        ("2026-11-21T23:00Z", 9)])
 def test_the_quota_of_a_day_begins_at_midnight_in_california(now, hours):
-    assert _to_midnight(datetime.fromisoformat(now).replace(tzinfo=CALIFORNIA)) == hours * 3600
+    assert _to_new_quota(datetime.fromisoformat(now)) == hours * 3600
 
 
 @pytest.mark.parametrize("error, code", [
