@@ -16,7 +16,7 @@ from handlers.stores import open_database, open_store
 from platforms.errors import PlatformError
 from platforms.accounts import save
 from storage import keys
-from storage.database import database, migrate as apply_migrations
+from storage.database import database, migrate as apply_migrations, with_connection
 from storage.models import Account, ApiKey, Client, ConnectRequest, Team, User, wire_time
 from storage.secrets import new_key
 
@@ -38,7 +38,7 @@ def _on_database(command):
     @functools.wraps(command)
     def run(data_dir, **options):
         services = build(_settings(), connections=2)
-        with database.connection_context():
+        with with_connection():
             return command(services, **options)
 
     return data_dir_option(run)

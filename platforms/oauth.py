@@ -60,11 +60,15 @@ class OAuthPlatform(Platform):
         """The accounts that new credentials are for. Overridden where a login opens several."""
         return [Connected(self.profile(Account("", "", credentials=credentials)), "", credentials)]
 
+    def refresh_due(self, account):
+        """Once the present token is about to end."""
+        ends = account.credentials.get("expiresAt")
+        return ends is not None and ends - time.time() <= REFRESH_EARLY
+
     def refresh(self, account, force=False):
-        """New tokens by the refresh token, once the present one is about to end."""
+        """New tokens by the refresh token."""
         credentials = account.credentials
-        ends = credentials.get("expiresAt")
-        if not force and (ends is None or ends - time.time() > REFRESH_EARLY):
+        if not force and not self.refresh_due(account):
             return None
         if "refreshToken" not in credentials:
             return None     # nothing but a person helps; while the token is good, it is used

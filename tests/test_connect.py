@@ -4,47 +4,23 @@ import re
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from html import unescape
-from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
-import urllib3
 
 from platforms.accounts import owner
 from storage.database import database
 from storage.models import Account, Client, ConnectRequest
 from storage.retention import tidy
 from storage.secrets import Vault
-from tests.service import Answer, Member, start_api
+from tests.browser import Browser, page
+from tests.service import Member, start_api
 from tests.standins.mastodon import MastodonServer
 from tests.standins.server import HOST
 
 PATH, CALLBACK = "/v1/accounts/connect", "/connect/callback"
 HOSTILE = "<script>alert('1')</script> \"Ann\" & Söhne"
 BACK = "https://agency.example.com/done?customer=17"
-SECRETS = []        # what no log may hold
-
-
-class Browser:
-    """A person's browser, which shows where it is sent instead of going there."""
-
-    def __init__(self):
-        self._pool = urllib3.PoolManager(retries=False, timeout=30)
-
-    def open(self, url, form=None, *, method=None, headers=None):
-        """Opens the address, or posts the form (pairs) to it."""
-        headers = headers or {}
-        if form is not None:
-            headers = {"Content-Type": "application/x-www-form-urlencoded", **headers}
-        response = self._pool.request(method or ("GET" if form is None else "POST"), url, redirect=False, headers=headers,
-                                      body=None if form is None else urlencode(form))
-        return Answer(response.status, response.headers, response.data)
-
-    def allow(self, authorize_url):
-        """Logs in at the network, and returns the address with which it sends the browser back."""
-        back = self.open(authorize_url).headers["Location"]
-        SECRETS.extend(value for name, value in parse_qsl(urlsplit(back).query) if name in ("code", "state"))
-        return back
-
 
 browser = Browser()
 
@@ -68,9 +44,9 @@ def service(connecting_environ, net):
     log = process.log()
     process.stop()
     log += process.log()
-    secrets = [*SECRETS, *net.tokens, *(app.secret for app in net.apps.values())]
+    secrets = [*browser.secrets, *net.tokens, *(app.secret for app in net.apps.values())]
     assert len(secrets) > 10 and [secret for secret in secrets if len(secret) > 15 and secret in log] == []
-    assert " ERROR " not in log
+    assert "nothing connected at Mastodon" in log and " ERROR " not in log
 
 
 @pytest.fixture
@@ -88,25 +64,13 @@ def begun(member, net, **more):
     """What the answer to a request to connect holds."""
     answer = member.live.post(PATH, {"platform": "mastodon", "instance": net.url, **more})
     assert answer.status == 201, answer.raw
-    SECRETS.append(answer.data["state"])
+    browser.secrets.append(answer.data["state"])
     return answer.data
 
 
 def came_back(member, net, **more):
     """The address to which the network sends the person's browser back."""
     return browser.allow(begun(member, net, **more)["authorizeUrl"])
-
-
-def page(answer, status):
-    """The text of a page, with everything that protects it."""
-    assert answer.status == status and answer.headers["Content-Type"] == "text/html; charset=utf-8", answer.raw
-    policy = answer.headers["Content-Security-Policy"]
-    assert "default-src 'none'" in policy and "script" not in policy and "frame-ancestors 'none'" in policy
-    assert (answer.headers["Referrer-Policy"], answer.headers["Cache-Control"]) == ("no-referrer", "no-store")
-    assert answer.headers["X-Content-Type-Options"] == "nosniff"
-    text = answer.raw.decode()
-    assert "<script" not in text and '<html lang="en">' in text and re.search("<h1>.+</h1>", text)
-    return text
 
 
 def accounts(http, query=""):

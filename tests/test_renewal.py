@@ -9,6 +9,7 @@ import pytest
 from platforms.accounts import RENEWAL, Accounts, save
 from platforms.base import Connected, Profile
 from platforms.errors import Disconnected, PermissionMissing, Rejected, Unavailable
+from platforms.registry import PLATFORMS
 from storage.database import database
 from storage.models import Account
 from storage.secrets import Vault, new_key
@@ -142,6 +143,11 @@ def test_what_a_person_did_meanwhile_counts(desk):
     with pytest.raises(Disconnected):
         Accounts(desk.vault).usable(row_of(removed), network)
     assert row_of(removed).credentials is None
+
+
+@pytest.mark.parametrize("platform", PLATFORMS, ids=lambda platform: platform.name)
+def test_a_network_that_renews_in_its_own_manner_says_when_in_its_own_manner(platform):
+    assert [one for one in platform.__mro__ if "refresh" in vars(one) and "refresh_due" not in vars(one)] == []
 
 
 # Profiles.
