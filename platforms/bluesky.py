@@ -10,7 +10,8 @@ from datetime import UTC, datetime
 
 from platforms import richtext
 from platforms.base import (GIF, JPEG, MP4, PNG, QUICKTIME, WEBM, WEBP, Absent, Account, Connected, ImageLimits, Limits,
-                            Platform, PostType, Problem, Profile, Published, VideoLimits, Waiting)
+                            Platform, PostType, Problem, Profile, Published, VideoLimits)
+from platforms.bluesky_video import Videos, anew, blob
 from platforms.errors import Disconnected, Rejected, Unavailable
 from platforms.text import graphemes, utf8_bytes
 
@@ -18,9 +19,6 @@ POST, THREADGATE, POSTGATE = "app.bsky.feed.post", "app.bsky.feed.threadgate", "
 MAX_BYTES = 3000            # of a text, beside the graphemes; lexicon app.bsky.feed.post
 GRID, GALLERY = 4, 10       # images of app.bsky.embed.images; of app.bsky.embed.gallery, which takes 20, as its lexicon wants
 REFRESH_EARLY = 300         # seconds before the end of a token: longer than any call that is made with it
-UPLOAD_GRANT = 1800         # seconds for the video service to take the file and put it in the account's repository
-VIDEO_NAMES = {MP4: "mp4", QUICKTIME: "mov", WEBM: "webm"}
-VIDEO_REFUSALS = ("validation_failure", "encoding_failure", "pds_upload_unsupported_blob_size", "unconfirmed_email")
 REPLY_RULES = {"mentioned": "mentionRule", "followers": "followerRule", "following": "followingRule"}
 
 DID = re.compile(r"did:[a-z]+:[A-Za-z0-9._:%-]{1,500}")
@@ -29,7 +27,7 @@ POST_ADDRESS = re.compile(r"(?:at://([^/\s]+)/app\.bsky\.feed\.post|https://[^/\
 BASE32 = "234567abcdefghijklmnopqrstuvwxyz"
 
 
-class Bluesky(Platform):
+class Bluesky(Videos, Platform):
     """A Bluesky account, connected with an app password."""
 
     name = "bluesky"
@@ -82,7 +80,7 @@ class Bluesky(Platform):
             return Connected(self.profile(account), "", credentials)    # no host: a DID names the account wherever it lives
         except Disconnected as refusal:
             raise Rejected("Bluesky does not accept this name with this app password", rule="credentials",
-                           **_words(refusal)) from None
+                           **refusal.words) from None
 
     def profile(self, account):
         """Who the account is; the bare handle where the server has no view of profiles."""
@@ -132,7 +130,7 @@ class Bluesky(Platform):
                 answer.field("uri")
         except Rejected as refusal:
             if refusal.platform_code == "BlobNotFound":     # after some hours, since nothing refers to them yet
-                raise Unavailable("Bluesky has lost the uploaded media", receipt=_anew(receipt), **_words(refusal)) from None
+                raise Unavailable("Bluesky has lost the uploaded media", receipt=anew(receipt), **refusal.words) from None
             if refusal.platform_code != "InvalidSwap":      # which says that the key is taken: by our own earlier try
                 raise
         return self._published(account, receipt)
@@ -196,58 +194,9 @@ class Bluesky(Platform):
         with item.open() as file:
             answer = self._call(account, "POST", "com.atproto.repo.uploadBlob", headers={"Content-Type": item.mime_type},
                                 body=file, size=item.bytes)
-        if blob := _blob(answer, "blob"):
-            return blob
+        if found := blob(answer, "blob"):
+            return found
         raise answer.manner.fault()
-
-    def _process(self, account, item, receipt):
-        """Has the video service transcode the file and put it in the account's repository. Returns the receipt with the blob.
-
-        A plain upload would do too, but its video is processed only after the post is public, and may then turn out broken.
-        """
-        if "job" not in receipt:
-            receipt = self._job(self._send_video(account, item, receipt), receipt)
-            yield receipt
-        while True:
-            address = f"{self.settings['video_url']}/xrpc/app.bsky.video.getJobStatus"
-            try:
-                receipt = self._job(self.send("GET", address, query={"jobId": receipt["job"]}), receipt)
-            except Rejected as refusal:
-                if refusal.rule == "video":
-                    raise
-                raise Unavailable("Bluesky has lost the uploaded video", receipt=_anew(receipt), **_words(refusal)) from None
-            if receipt["blobs"]:
-                return receipt
-            yield Waiting(receipt)
-
-    def _send_video(self, account, item, receipt):
-        server = account.credentials["pds"].partition("://")[2].replace(":", "%3A")     # the port, as did:web has it
-        # By the server's clock, since ours may be wrong.
-        ends = int(self._call(account, "GET", "com.atproto.server.getSession").moment().timestamp()) + UPLOAD_GRANT
-        grant = self._call(account, "GET", "com.atproto.server.getServiceAuth", query={
-            "aud": f"did:web:{server}", "lxm": "com.atproto.repo.uploadBlob", "exp": ends})
-        query = {"did": account.platform_id, "name": f"{receipt['rkey']}.{VIDEO_NAMES[item.mime_type]}"}
-        try:
-            with item.open() as file:       # 409: these bytes were processed before
-                return self.send("POST", f"{self.settings['video_url']}/xrpc/app.bsky.video.uploadVideo", accept=(409,),
-                                 query=query, token=grant.field("token"), headers={"Content-Type": item.mime_type},
-                                 body=file, size=item.bytes)
-        except Disconnected as refusal:     # which says nothing of the account's own credentials
-            raise Rejected("Bluesky's video service does not serve this account", **_words(refusal)) from None
-
-    def _job(self, answer, receipt):
-        """The receipt with what the status of a video job brings: the blob, whatever else it says, or the job's id."""
-        path = ("jobStatus",) if answer.field("jobStatus", kind=dict, default=None) else ()     # both shapes are in use
-        if blob := _blob(answer, *path, "blob"):
-            return {**receipt, "blobs": [blob]}
-        if answer.field(*path, "state", default=None) == "JOB_STATE_FAILED":
-            codes = [answer.field(*path, name, default=None) for name in ("failureCode", "error")]
-            message = answer.field(*path, "message", default=codes[1])
-            words = {"platform_code": codes[0] or codes[1], "platform_message": message}
-            if any(code in VIDEO_REFUSALS for code in codes):
-                raise Rejected("Bluesky could not process the video", rule="video", **words)
-            raise Unavailable("Bluesky could not process the video", receipt=_anew(receipt), **words)
-        return {**receipt, "job": answer.field(*path, "jobId")}
 
     def _record(self, account, content, receipt):
         options = content.options
@@ -273,7 +222,7 @@ class Bluesky(Platform):
         try:
             answer = self._call(account, "GET", "com.atproto.repo.getRecord", query=query)
         except Rejected as refusal:
-            raise Rejected("the quoted post was not found on Bluesky", rule="quote", **_words(refusal)) from None
+            raise Rejected("the quoted post was not found on Bluesky", rule="quote", **refusal.words) from None
         return {"uri": f"at://{did}/{POST}/{rkey}", "cid": answer.field("cid")}
 
     def _did(self, account, handle):
@@ -320,25 +269,6 @@ def _gates(account, content, receipt):
     if content.options.get("disableQuotes"):
         gates.append({"$type": POSTGATE, "embeddingRules": [{"$type": f"{POSTGATE}#disableRule"}], **about})
     return gates
-
-
-def _blob(answer, *path):
-    """The reference to uploaded bytes at `path`, built anew from the parts that it consists of; None if one is missing."""
-    link = answer.field(*path, "ref", "$link", default=None)
-    mime_type = answer.field(*path, "mimeType", default=None)
-    size = answer.field(*path, "size", kind=int, default=None)
-    if not (link and mime_type and size):
-        return None
-    return {"$type": "blob", "ref": {"$link": link}, "mimeType": mime_type, "size": size}
-
-
-def _anew(receipt):
-    """What still holds when the media have to be uploaded again: where and when the post is."""
-    return {"rkey": receipt["rkey"], "createdAt": receipt["createdAt"], "blobs": []}
-
-
-def _words(error):
-    return {"platform_code": error.platform_code, "platform_message": error.platform_message}
 
 
 def _seconds_left(token):

@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import pytest
 import urllib3
 
-from tests.standins import bluesky, mastodon
+from tests.standins import bluesky, bluesky_video, mastodon
 from tests.standins.bluesky import BlueskyServer
 from tests.standins.mastodon import MastodonServer
 
@@ -460,7 +460,7 @@ def test_bluesky_video_service_refuses_a_session_token_and_an_unconfirmed_addres
         assert (answer[0], answer[1]["error"]) == (401, f"invalid token: {reason}")
     ann.network.accounts[ann.did].email_confirmed = False
     assert video_call(ann) == (400, {"jobStatus": {"did": "", "error": "unconfirmed_email", "jobId": "", "state": ""}})
-    token = ann.xrpc(SERVICE, query={"aud": bluesky.VIDEO_DID, "lxm": "app.bsky.video.getUploadLimits"})[1]["token"]
+    token = ann.xrpc(SERVICE, query={"aud": bluesky_video.VIDEO_DID, "lxm": "app.bsky.video.getUploadLimits"})[1]["token"]
     assert ann.xrpc("app.bsky.video.getUploadLimits", token=token)[1]["canUpload"] is False
 
 
