@@ -1,8 +1,13 @@
 """Instagram: https://developers.facebook.com/docs/instagram-platform/content-publishing"""
 
+import json
 import re
 
-from platforms.base import JPEG, MB, MP4, QUICKTIME, ImageLimits, Limits, Platform, PostType, Problem, VideoLimits
+from platforms.base import JPEG, MB, MP4, QUICKTIME, Connected, ImageLimits, Limits, PostType, Problem, Profile, VideoLimits
+from platforms.containers import Containers
+from platforms.errors import Rejected
+from platforms.http import THROTTLED
+from platforms.meta import QUOTA_PAUSE, VERDICTS, Commenting, FacebookLogin, SelfRenewing, Transient, Verdicts, identity
 
 PHOTO = ImageLimits(types=(JPEG,), max_bytes=8 * MB, min_aspect_ratio=4 / 5, max_aspect_ratio=1.91)    # widths are scaled
 STORY_PHOTO = ImageLimits(types=(JPEG,), max_bytes=8 * MB)
@@ -18,8 +23,18 @@ CAPTION_TAGS = (("caption_hashtags", "hashtags", re.compile(r"(?<![\w/&])#\w"), 
                 ("caption_mentions", "mentions", re.compile(r"(?<![\w.])@\w"), 20))
 
 
-class Instagram(Platform):
-    """A professional Instagram account."""
+# Option of ours: parameter of a container, for posts of the feed and reels.
+PARAMETERS = {"locationId": "location_id", "isAiGenerated": "is_ai_generated", "isPaidPartnership": "is_paid_partnership",
+              "thumbOffsetMs": "thumb_offset", "shareToFeed": "share_to_feed", "audioName": "audio_name"}
+PROFILE = "id,username,name,profile_picture_url"
+# The addresses for the setting `login` = `instagram`: accounts that belong to no Facebook Page, without another app's login.
+OWN_LOGIN = {"api_url": "https://graph.instagram.com/{version}", "authorize_url": "https://www.instagram.com/oauth/authorize",
+             "token_url": "https://api.instagram.com/oauth/access_token", "exchange_url": "https://graph.instagram.com"}
+OWN_SCOPES = ("instagram_business_basic", "instagram_business_content_publish", "instagram_business_manage_comments")
+
+
+class Instagram(Containers, Commenting, FacebookLogin, SelfRenewing):
+    """A professional Instagram account, connected through its Facebook Page, or by a login of Instagram's own."""
 
     name = "instagram"
     title = "Instagram"
@@ -36,6 +51,110 @@ class Instagram(Platform):
         "story": PostType(images=(0, 1), videos=(0, 1), total=(1, 1), caption=0, image=STORY_PHOTO, video=SHORT),
     }
     options = ("userTags",)
+    live = True
+    settings = {**FacebookLogin.settings, "login": "facebook", "token_url": "", "exchange_url": "",
+                "public_url": "https://www.instagram.com"}
+    scopes = ("instagram_basic", "instagram_content_publish", "instagram_manage_comments", "pages_show_list",
+              "pages_read_engagement", "business_management")
+    exchange, renewal = "ig_exchange_token", "ig_refresh_token"
+    edge, publishing, state, reason, text, comment_text = "media", "media_publish", "status_code", "status", "caption", "text"
+    passing = re.compile("2207003|2207020|2207032|2207052|2207053|2207082|2207085")
+    hiccups = frozenset({"-2/2207003", "-1/2207032", "-1/2207053", "9004/2207052", "24/2207006"})
+    unseen = frozenset({"100/33", "24/2207008", "24/2207006", "9007/2207027"})
+    misleading = frozenset({"4/2207051"})
+    verdicts = Verdicts({
+        **VERDICTS, **dict.fromkeys(("80002", "9/2207042"), THROTTLED), "-1/2207001": Transient,
+        **dict.fromkeys(("4/2207051", "25/2207050", "1/2207057"), Rejected),    # spam; an account that its owner has to see to
+    })
+    waits = Verdicts({"9/2207042": QUOTA_PAUSE})
+
+    def __init__(self, http=None, settings=None):
+        own = (settings or {}).get("login") == "instagram"
+        super().__init__(http, {**(OWN_LOGIN if own else {}), **(settings or {})})
+        self._login = SelfRenewing if own else FacebookLogin
+        if own:
+            self.scopes = OWN_SCOPES
+
+    def tokens(self, form):
+        """Of the login that is set."""
+        return self._login.tokens(self, form)
+
+    def refresh_due(self, account):
+        """Of the login that is set."""
+        return self._login.refresh_due(self, account)
+
+    def refresh(self, account, force=False):
+        """Of the login that is set."""
+        return self._login.refresh(self, account, force)
+
+    def proof(self, token):
+        """Of the login that is set."""
+        return self._login.proof(self, token)
+
+    def choices(self, credentials):
+        """The accounts of this person's Pages; with Instagram's own login the one that logged in."""
+        token = credentials["accessToken"]
+        if self._login is SelfRenewing:
+            return [Connected(self._me(token), "", credentials)]
+        found = []
+        for answer, place in self.pages(token, f"id,access_token,tasks,instagram_business_account{{{PROFILE}}}"):
+            theirs = (*place, "instagram_business_account")
+            if answer.field(*theirs, kind=dict, default=None):
+                keys = {"accessToken": answer.field(*place, "access_token"), "userToken": token,
+                        "pageId": identity(answer, *place)}
+                found.append(Connected(_profile(answer, *theirs), "", keys))
+        if not found:
+            raise Rejected("this login shows no professional Instagram account: it has to be linked to a Facebook Page that "
+                           "you allow here", rule="accounts")
+        return found
+
+    def profile(self, account):
+        """Who the account is. Its picture's address ends by itself."""
+        if self._login is SelfRenewing:
+            return self._me(account.credentials["accessToken"])
+        return _profile(self.call(account, "GET", f"/{account.platform_id}", query={"fields": PROFILE}))
+
+    def page(self, account):
+        """Where the account's posts are shown."""
+        return f"{self.settings['public_url']}/{account.username}/"
+
+    def posts_of(self, content):
+        """Stories are listed by themselves."""
+        return "stories" if self.kind(content) == "story" else "media"
+
+    def whole(self, content, children):
+        """The parameters of the container of the post."""
+        kind, options = self.kind(content), content.options
+        if kind == "story":
+            return {"media_type": "STORIES", **_file(content.media[0]), "user_tags": _tags(content, 0)}
+        own = {name: _word(options[ours]) for ours, name in PARAMETERS.items() if ours in options}
+        own["caption"] = content.caption
+        if "collaborators" in options:
+            own["collaborators"] = json.dumps(options["collaborators"])
+        if kind == "carousel":
+            return {"media_type": "CAROUSEL", "children": ",".join(children), **own}
+        if kind == "image":
+            return {**self._image(content, 0), **own}
+        if "trialGraduation" in options:
+            own["trial_params"] = json.dumps({"graduation_strategy": options["trialGraduation"]})
+        return {"media_type": "REELS", **_file(content.media[0]), "user_tags": _tags(content, 0), **own}
+
+    def part(self, content, position):
+        """The parameters of the container of one file of a carousel."""
+        if content.media[position].is_video:
+            return {"media_type": "VIDEO", "is_carousel_item": "true", **_file(content.media[position])}
+        return {"is_carousel_item": "true", **self._image(content, position)}
+
+    def _me(self, token):
+        """Who logged in; `id` would be another one for every app."""
+        answer = self.read(token, "/me", fields="user_id,username,name,profile_picture_url")
+        place = ("data", 0) if answer.field("data", kind=list, default=[]) else ()          # both shapes are in use
+        return _profile(answer, *place, name="user_id")
+
+    def _image(self, content, position):
+        texts = content.options.get("altTexts", ())
+        return {**_file(content.media[position]), "alt_text": texts[position] if position < len(texts) else None,
+                "user_tags": _tags(content, position)}
 
     def extra_problems(self, post_type, content):
         """Counts of hashtags and mentions, and what alternative texts, user tags and the cover's moment have to fit to."""
@@ -68,3 +187,23 @@ def _user_tag_problems(post_type, content):
             yield Problem(path, "user_tags", "a tag on an image needs x and y")
         elif post_type == "reel" and {"x", "y"} & tag.keys():
             yield Problem(path, "user_tags", "a tag on a reel takes neither x nor y")
+
+
+def _profile(answer, *place, name="id"):
+    username = answer.field(*place, "username")
+    return Profile(identity(answer, *place, name=name), username, answer.field(*place, "name", default="") or username,
+                   answer.link(*place, "profile_picture_url", default=None))
+
+
+def _file(item):
+    return {"video_url" if item.is_video else "image_url": item.url}
+
+
+def _tags(content, position):
+    tags = [{name: value for name, value in tag.items() if name != "media"}
+            for tag in content.options.get("userTags", ()) if tag.get("media", 0) == position]
+    return json.dumps(tags) if tags else None
+
+
+def _word(value):
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -20,6 +20,7 @@ PAUSES = (5.0, 10.0, 20.0, 30.0, 60.0)      # seconds between questions whether 
 PAGE = 100                          # entries of a list that are asked for at once, the most that there are
 MOST_PAGES = 50
 SKEW = 30                           # seconds between our clock and that of a network
+RENEWABLE_AFTER, RENEW_AFTER = 86_400.0, 7 * 86_400.0       # seconds: age at which a token may be, and is, traded for a new one
 SETTLED = 60.0                      # seconds after which a comment that is not listed was not written
 
 
@@ -93,6 +94,20 @@ class Meta(OAuthPlatform):
         flags = [answer.field(*place, kind=bool, default=False) for place in places]
         return isinstance(error, Rejected) and any(flags) and self.verdicts.get(error.platform_code) is None
 
+    def read(self, token, path, **query):
+        """The answer to a question at `path` of the API."""
+        return self.send("GET", self.settings["api_url"] + path, token=token, query={**query, **self.proof(token)})
+
+    def call(self, account, method, path, *, query=None, host="api_url", **request):
+        """One request with the account's token."""
+        token = account.credentials["accessToken"]
+        query = {**(query or {}), **self.proof(token)}
+        return self.send(method, self.settings[host] + path, token=token, query=query, **request)
+
+    def proof(self, token):
+        """What goes with a token in the query. Nothing, where no network asks for more."""
+        return {}
+
     def grant(self, url, **query):
         """The answer of an endpoint that gives tokens for what is in `query`, all of which stays out of errors."""
         return self.send("GET", url, query=query, secrets=tuple(query[name] for name in SECRET & query.keys()))
@@ -118,6 +133,10 @@ class FacebookLogin(Meta):
         short = self.grant(url, **app, redirect_uri=form["redirect_uri"], code=form["code"]).field("access_token")
         return credentials_from(self.grant(url, **app, grant_type="fb_exchange_token", fb_exchange_token=short))
 
+    def refresh_due(self, account):
+        """Never: the Page's token does not end."""
+        return False
+
     def refresh(self, account, force=False):
         """The Page's token anew from the user token, where the network refused the old one."""
         if not force:
@@ -125,16 +144,6 @@ class FacebookLogin(Meta):
         page, token = account.credentials["pageId"], account.credentials["userToken"]
         fresh = self.read(token, f"/{page}", fields="access_token").field("access_token")
         return None if fresh == account.credentials["accessToken"] else {**account.credentials, "accessToken": fresh}
-
-    def read(self, token, path, **query):
-        """The answer to a question at `path` of the API."""
-        return self.send("GET", self.settings["api_url"] + path, token=token, query={**query, **self.proof(token)})
-
-    def call(self, account, method, path, *, query=None, host="api_url", **request):
-        """One request of the account's Page."""
-        token = account.credentials["accessToken"]
-        query = {**(query or {}), **self.proof(token)}
-        return self.send(method, self.settings[host] + path, token=token, query=query, **request)
 
     def proof(self, token):
         """Shows that the app itself uses the token, which an app may demand of every call (`Require App Secret`)."""
@@ -170,6 +179,47 @@ class FacebookLogin(Meta):
             return      # who has no business need not allow a look at any
         for business in businesses:
             yield from (f"/{business}/owned_pages", f"/{business}/client_pages")
+
+
+class SelfRenewing(Meta):
+    """A network whose tokens last 60 days, and are traded for new ones while they are good, once they are a day old.
+
+    The credentials of an account are `accessToken`, `expiresAt` and `renewedAt` (epoch seconds).
+    """
+
+    exchange, renewal = "", ""          # the kinds of grant
+
+    def tokens(self, form):
+        """A token of an hour for the code, and for that one of 60 days."""
+        app = {name: self.app(name) for name in ("client_id", "client_secret")}
+        code = form["code"].removesuffix("#_")      # which the network appends to its address
+        answer = self.send("POST", self.settings["token_url"], secrets=(app["client_secret"], code),
+                           form={**app, **form, "code": code})
+        wrapped = ("data", 0) if answer.field("data", kind=list, default=[]) else ()        # both shapes are in use
+        short = answer.field(*wrapped, "access_token")
+        return self._lasting(self.grant(f"{self.settings['exchange_url']}/access_token", grant_type=self.exchange,
+                                        client_secret=app["client_secret"], access_token=short))
+
+    def refresh_due(self, account):
+        """Once a week."""
+        return time.time() - account.credentials["renewedAt"] > RENEW_AFTER
+
+    def refresh(self, account, force=False):
+        """A new token for the old one. While that one lasts, it is no harm if there is none today."""
+        age = time.time() - account.credentials["renewedAt"]
+        if age < RENEWABLE_AFTER or not (force or age > RENEW_AFTER):
+            return None
+        try:
+            answer = self.grant(f"{self.settings['exchange_url']}/refresh_access_token", grant_type=self.renewal,
+                                access_token=account.credentials["accessToken"])
+        except Unavailable:
+            if force or account.credentials["expiresAt"] - time.time() < RENEW_AFTER:
+                raise
+            return None
+        return {**account.credentials, **self._lasting(answer)}
+
+    def _lasting(self, answer):
+        return {**credentials_from(answer), "renewedAt": time.time()}
 
 
 class Commenting(Meta):

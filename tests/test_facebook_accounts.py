@@ -1,16 +1,14 @@
 """Facebook Pages: the login, the choice among several, and tokens that end."""
 
-from urllib.parse import parse_qs, urlsplit
-
 import pytest
-import urllib3
 
 from platforms.base import Account, Content, Profile
 from platforms.errors import Disconnected, Rejected, Unavailable
 from platforms.facebook import Facebook
-from tests.live import account, http_for, prepared
+from tests.live import account, consented, http_for, prepared
 from tests.networks import facebook as network
-from tests.standins.facebook import FEED, ROOT, SCOPES
+from tests.standins.facebook import FEED, SCOPES
+from tests.standins.meta import ROOT
 
 REDIRECT = "https://posthorn.test/connect/callback"
 TOKENS, ACCOUNTS = f"GET {ROOT}/oauth/access_token", f"GET {ROOT}/me/accounts"
@@ -29,15 +27,11 @@ def facebook(net):
 
 def came_back(platform):
     """The query that the browser brings back from the consent page."""
-    answer = urllib3.request("GET", platform.authorize(REDIRECT, "state-1").url, redirect=False)
-    assert answer.status == 302, answer.data
-    query = {name: values[0] for name, values in parse_qs(urlsplit(answer.headers["Location"]).query).items()}
-    assert query.pop("state") == "state-1"
-    return query
+    return consented(platform, REDIRECT)[0]
 
 
 def connected(platform):
-    return platform.redeem(came_back(platform), REDIRECT, {})
+    return platform.redeem(*consented(platform, REDIRECT))
 
 
 def test_a_login_with_one_page(net, facebook):
@@ -144,6 +138,7 @@ def test_profile(net, facebook):
 
 def test_a_token_of_a_page_does_not_end(net, facebook):
     page = network.account(net)
+    assert facebook.refresh_due(page) is False
     net.advance(400 * 86_400)
     assert facebook.refresh(page) is None and facebook.profile(page)
 

@@ -2,7 +2,8 @@
 
 from platforms.base import Account, Content
 from tests.live import image, video
-from tests.standins.facebook import FEED, PHOTO_STORIES, REELS, ROOT, UPLOAD_ROOT, VIDEO_ROOT, VIDEOS, FacebookServer
+from tests.standins.facebook import FEED, PHOTO_STORIES, REELS, UPLOAD_ROOT, VIDEO_ROOT, VIDEOS, FacebookServer
+from tests.standins.meta import ROOT
 
 PAGE_TOKEN, USER_TOKEN = "EAAcanary-page", "EAAcanary-user"
 PORTRAIT = {"width": 1080, "height": 1920, "duration": 10.0}

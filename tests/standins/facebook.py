@@ -6,12 +6,12 @@ Its three hosts are one here.
 import hashlib
 from dataclasses import dataclass, field
 
-from tests.standins.meta import (LONG, SHORT, Graph, Refusal, api, body, file_of, flag, page_of, pick, stamp, structure)
+from tests.standins.meta import ROOT, Pages, Refusal, api, body, file_of, flag, page_of, pick, stamp, structure
 from tests.standins.server import Answer, route, run, sniff
 
 SCOPES = {"pages_show_list", "pages_read_engagement", "pages_manage_posts", "pages_manage_engagement", "business_management",
           "pages_read_user_content", "publish_video"}
-ROOT, VIDEO_ROOT, UPLOAD_ROOT = "/v25.0", "/video/v25.0", "/video-upload/v25.0"
+VIDEO_ROOT, UPLOAD_ROOT = "/video/v25.0", "/video-upload/v25.0"
 FEED, PHOTOS, REELS = f"POST {ROOT}/:page/feed", f"POST {ROOT}/:page/photos", f"POST {ROOT}/:page/video_reels/finish"
 PHOTO_STORIES, VIDEO_STORIES = f"POST {ROOT}/:page/photo_stories", f"POST {ROOT}/:page/video_stories/finish"
 VIDEOS, PARTS = f"POST {VIDEO_ROOT}/:page/videos/finish", f"POST {VIDEO_ROOT}/:page/videos/transfer"
@@ -76,18 +76,6 @@ ERRORS = {
 
 
 @dataclass
-class Page:
-    """One Page; `business` is the one that owns it, and then /me/accounts does not list it."""
-
-    id: str
-    name: str
-    username: str | None = None
-    tasks: tuple = ("CREATE_CONTENT", "MANAGE")
-    business: str | None = None
-    token: str = ""
-
-
-@dataclass
 class Photo:
     """One photo that was sent; `post` is the one that shows it."""
 
@@ -115,83 +103,21 @@ class Video:
     description: str | None = None
 
 
-class FacebookServer(Graph):
+class FacebookServer(Pages):
     """Facebook. posts are what the Pages show, in order: dicts with id, page, kind, message and what belongs to the kind.
 
     processing_polls is how often a video is found unfinished; `drafts` = videos of the feed end as drafts; `places` are known.
     """
 
-    errors = ERRORS
+    errors, all_scopes = ERRORS, SCOPES
 
     def __init__(self, port=0, processing_polls=2):
         super().__init__(port)
         self.processing_polls, self.drafts, self.places = processing_polls, False, {"900"}
-        self.pages: dict[str, Page] = {}
         self.photos: dict[str, Photo] = {}
         self.videos: dict[str, Video] = {}
         self.comments: dict[str, list] = {}
         self.rates["reels"] = REELS_A_DAY
-
-    def add_user(self, name="ann", token=None, scopes=SCOPES) -> str:
-        """A person who may log in, with a long-lived token if one is given."""
-        self.consenting = name
-        if token:
-            self.new_token(token, kind="user", owner=name, scopes=set(scopes), end=self.now() + LONG)
-        return name
-
-    def add_page(self, name, token=None, *, scopes=SCOPES, **details) -> Page:
-        """A Page on which every user may publish, with its token."""
-        page = Page(self.new_id(), name, **details)
-        self.pages[page.id] = page
-        self.renew(page.id, token, scopes)
-        return page
-
-    def renew(self, page, token=None, scopes=SCOPES):
-        """Give a Page another token; the old one is dead, as after a change of the password."""
-        if old := self.tokens.get(self.pages[page].token):
-            old.problem = 460
-        self.pages[page].token = self.new_token(token, kind="page", owner=page, scopes=set(scopes))
-
-    # login
-
-    @route("GET", f"{ROOT}/dialog/oauth")
-    def dialog(self, request):
-        """The consent page, with the consent given at once."""
-        return self.consent(dict(request.query), SCOPES)
-
-    @route("GET", f"{ROOT}/oauth/access_token")
-    def access_token(self, request):
-        """A short token for a code, a long one for a short one."""
-        given = dict(request.query)
-        if given.get("grant_type") == "fb_exchange_token":
-            self.check_app(given)
-            old = self.alive(given.get("fb_exchange_token"))
-            token = self.new_token(kind="user", owner=old.owner, scopes=old.scopes, end=self.now() + LONG)
-            return {"access_token": token, "token_type": "bearer", "expires_in": LONG}
-        grant = self.redeem(given)
-        token = self.new_token(kind="user", owner=grant["user"], scopes=grant["scopes"], end=self.now() + SHORT, short=True)
-        return {"access_token": token, "token_type": "bearer", "expires_in": SHORT}
-
-    @api("GET", f"{ROOT}/me/accounts", "pages_show_list", params=("limit", "after"), kind="user")
-    def accounts(self, request, token, given):
-        """The Pages of the user, but those of businesses."""
-        return self._pages(token, given, None)
-
-    @api("GET", f"{ROOT}/me/businesses", "business_management", params=("limit", "after"), kind="user")
-    def businesses(self, request, token, given):
-        """The businesses of the user."""
-        found = sorted({page.business for page in self.pages.values() if page.business})
-        return page_of(found, given, lambda one: {"id": one})
-
-    @api("GET", f"{ROOT}/:business/owned_pages", "pages_show_list", params=("limit", "after"), kind="user")
-    def owned_pages(self, request, token, given):
-        """The Pages of a business."""
-        return self._pages(token, given, request.args["business"])
-
-    @api("GET", f"{ROOT}/:business/client_pages", "pages_show_list", params=("limit", "after"), kind="user")
-    def client_pages(self, request, token, given):
-        """The Pages that others lent to a business."""
-        return {"data": []}
 
     # posts
 
@@ -376,16 +302,6 @@ class FacebookServer(Graph):
         return page_of(found, given, lambda one: pick(one, given.get("fields"), "Comment"))
 
     # private
-
-    def _pages(self, token, given, business):
-        found = [page for page in self.pages.values() if page.business == business]
-        return page_of(found, given, lambda page: pick(self._page_node(page), given.get("fields"), "Page"))
-
-    def _page_node(self, page):
-        able = "CREATE_CONTENT" in page.tasks
-        return {"id": page.id, "name": page.name, "username": page.username, "tasks": list(page.tasks),
-                "access_token": page.token if able else None, "link": f"https://www.facebook.com/{page.id}",
-                "picture": {"data": {"url": f"https://scontent.test/{page.id}.jpg", "is_silhouette": False}}}
 
     def _post_node(self, post):
         name = post["id"].rpartition("_")[2]

@@ -167,7 +167,8 @@ class Network:
         # Of its own class and of the parts that it is put together from, which are no networks themselves.
         parts = [cls, *(base for base in cls.__bases__ if not issubclass(base, Network))]
         handlers = [value for part in parts for value in vars(part).values() if hasattr(value, "route")]
-        cls._routes = (*cls._routes, *((*handler.route, handler) for handler in handlers))
+        inherited = [one for base in cls.__bases__ for one in getattr(base, "_routes", ())]
+        cls._routes = (*inherited, *((*handler.route, handler) for handler in handlers))
 
     def __init__(self, port: int = 0):
         self.port, self.url = port, ""

@@ -1,0 +1,189 @@
+"""Posts out of containers, as on Instagram and Threads: made unseen, filled from public addresses, published by one call.
+
+https://developers.facebook.com/docs/instagram-platform/content-publishing
+"""
+
+import re
+import time
+
+from platforms.base import Absent, Published, Waiting
+from platforms.errors import PermissionMissing, PlatformError, Rejected, Unavailable, Unconfirmed
+from platforms.meta import SKEW, Meta, identity, moment, pause, same_text
+
+IN_PROGRESS, FINISHED, PUBLISHED, ERROR, EXPIRED = "IN_PROGRESS", "FINISHED", "PUBLISHED", "ERROR", "EXPIRED"
+UNSEEN = 3              # times that a container may not be there although it was made, before another one is made
+UNSEEN_PAUSE = 10.0     # seconds
+LISTED = 10             # newest posts among which a published one is looked for
+
+
+class Containers(Meta):
+    """A network that publishes what lies in a container. Containers last a day, and nobody sees them."""
+
+    edge = ""                           # where containers are made: POST /{user}/{edge}
+    publishing = ""                     # where they are published
+    state = "status"                    # the field with the state of a container
+    reason = ""                         # the field that says why it is ERROR
+    passing = re.compile("(?!)")        # what in that field means that another container may do
+    hiccups: frozenset = frozenset()    # codes by which no container was made, although another try may do
+    unseen: frozenset = frozenset()     # codes by which a container is not there yet, or no longer
+    misleading: frozenset = frozenset()     # codes of refusals that came although the post was made
+    containers = 3                      # how many are made at most, where the network stumbles over them
+    text = ""                           # the field of a post that holds its caption
+
+    def whole(self, content, children) -> dict:
+        """The parameters of the container of the post; `children` are the ids of those of its files, in a carousel."""
+        raise NotImplementedError
+
+    def part(self, content, position) -> dict:
+        """The parameters of the container of one file of a carousel."""
+        raise NotImplementedError
+
+    def posts_of(self, content) -> str:
+        """The list in which a post is to be found: GET /{user}/…"""
+        return self.edge
+
+    def prepare(self, account, content, receipt):
+        """Makes the containers and waits until the network has filled them."""
+        if "startedAt" not in receipt:
+            receipt = _fresh(time.time(), 0)
+            yield receipt
+        if "container" not in receipt:
+            if self.kind(content) == "carousel":
+                receipt = yield from self._fill_children(account, content, receipt)
+            parameters = self.whole(content, receipt["children"])
+            receipt = {**receipt, "asked": 0, "container": self._create(account, receipt, parameters)}
+            yield receipt
+        receipt, state = yield from self._wait(account, receipt, receipt["container"])
+        if state == PUBLISHED:      # by a sending of which we know no end
+            yield {**receipt, "published": True}
+
+    def publish(self, account, content, receipt):
+        """Publishes the container. Where that is refused, the container says whether it is public all the same."""
+        if receipt.get("published"):
+            return self._seek(account, content, receipt)
+        try:
+            media = self.publish_container(account, receipt["container"])
+        except (Rejected, Unavailable, PermissionMissing) as error:
+            return self._after_refusal(account, content, receipt, error)
+        return Published(media, self._link(account, media))
+
+    def find(self, account, content, receipt):
+        """Asks the container."""
+        if "container" not in receipt:
+            return Absent()
+        state = self.look(account, receipt["container"]).field(self.state)
+        if state == PUBLISHED:
+            return self._seek(account, content, receipt)
+        return Absent() if state in (FINISHED, EXPIRED) else None
+
+    def kind(self, content):
+        """The post type."""
+        return content.post_type or self.infer(content.media, content.options)
+
+    def create(self, account, parameters) -> str:
+        """A new container."""
+        form = {name: value for name, value in parameters.items() if value not in (None, "")}
+        return identity(self.call(account, "POST", f"/{account.platform_id}/{self.edge}", form=form))
+
+    def look(self, account, container):
+        """The state of a container."""
+        return self.call(account, "GET", f"/{container}", query={"fields": f"{self.state},{self.reason}"})
+
+    def publish_container(self, account, container) -> str:
+        """Makes a container public; the id of the post."""
+        path = f"/{account.platform_id}/{self.publishing}"
+        return identity(self.call(account, "POST", path, form={"creation_id": container}, commits=True))
+
+    def _fill_children(self, account, content, receipt):
+        for position in range(len(receipt["children"]), len(content.media)):
+            child = self._create(account, receipt, self.part(content, position))
+            receipt = {**receipt, "children": [*receipt["children"], child]}
+            yield receipt
+        while receipt["ready"] < len(receipt["children"]):
+            receipt, _ = yield from self._wait(account, receipt, receipt["children"][receipt["ready"]])
+            receipt = {**receipt, "ready": receipt["ready"] + 1}
+        return receipt
+
+    def _create(self, account, receipt, parameters):
+        try:
+            return self.create(account, parameters)
+        except PlatformError as error:
+            if error.platform_code in self.hiccups:
+                raise self._anew(receipt, error) from None
+            raise
+
+    def _wait(self, account, receipt, container):
+        """Waits until a container is filled. Returns the receipt and the state."""
+        while (state := self._state(account, receipt, container)) == IN_PROGRESS:
+            receipt = {**receipt, "asked": receipt["asked"] + 1}
+            yield Waiting(receipt, pause(receipt["asked"] - 1))
+        return receipt, state
+
+    def _state(self, account, receipt, container):
+        try:
+            answer = self.look(account, container)
+        except Rejected as error:
+            if error.platform_code in self.unseen:
+                raise self._unseen(receipt, error) from None
+            raise
+        state, reason = answer.field(self.state), answer.field(self.reason, default=None)
+        if state == EXPIRED:
+            raise Unavailable(f"{self.title} has thrown the unpublished files away", receipt=_fresh(receipt["startedAt"], 0))
+        if state == ERROR:
+            error = Rejected(f"{self.title} could not process the files", rule="media", platform_code=state,
+                             platform_message=reason)
+            raise self._anew(receipt, error) if self.passing.search(reason or "") else error
+        return state
+
+    def _anew(self, receipt, error):
+        """The error after which other containers are made, or `error` itself where enough were made."""
+        made = receipt["made"] + 1
+        if made >= self.containers:
+            return error
+        return Unavailable(error.message, receipt=_fresh(receipt["startedAt"], made), platform_code=error.platform_code,
+                           platform_message=error.platform_message)
+
+    def _unseen(self, receipt, error):
+        """The error after which the container is asked for again, or at last made anew."""
+        unseen = receipt.get("unseen", 0) + 1
+        if unseen > UNSEEN:
+            return self._anew(receipt, error)
+        return Unavailable(f"{self.title} does not know the files yet", retry_after=UNSEEN_PAUSE,
+                           receipt={**receipt, "unseen": unseen}, platform_code=error.platform_code,
+                           platform_message=error.platform_message)
+
+    def _after_refusal(self, account, content, receipt, error):
+        try:
+            state = self.look(account, receipt["container"]).field(self.state)
+        except PlatformError:
+            state = None
+        if state == PUBLISHED:
+            return self._seek(account, content, receipt)
+        if state is None and error.platform_code in self.misleading:
+            raise Unconfirmed(f"{self.title} refused the post, and may have published it", platform_code=error.platform_code,
+                              platform_message=error.platform_message) from None
+        raise self._unseen(receipt, error) if error.platform_code in self.unseen else error
+
+    def _seek(self, account, content, receipt):
+        """The post of a published container: the only one with our text since we began, else one whose id we do not know."""
+        answer = self.call(account, "GET", f"/{account.platform_id}/{self.posts_of(content)}",
+                           query={"fields": f"id,{self.text},permalink,timestamp", "limit": LISTED})
+        ours = [place for place in (("data", position) for position in range(len(answer.field("data", kind=list))))
+                if moment(answer, *place, "timestamp") >= receipt["startedAt"] - SKEW
+                and same_text(answer.field(*place, self.text, default=""), content.caption)]
+        if len(ours) != 1:
+            return Published(None, self.page(account))
+        return Published(identity(answer, *ours[0]), answer.link(*ours[0], "permalink", default=self.page(account)))
+
+    def _link(self, account, media):
+        """The permalink. The post is public, whatever becomes of this question."""
+        try:
+            answer = self.call(account, "GET", f"/{media}", query={"fields": "permalink"})
+        except PlatformError:
+            return self.page(account)
+        return answer.link("permalink", default=self.page(account))
+
+
+def _fresh(started_at, made):
+    """The receipt of a preparation that begins; `made` containers came to nothing before."""
+    return {"startedAt": started_at, "made": made, "children": [], "ready": 0, "asked": 0}

@@ -1,0 +1,152 @@
+"""Instagram: accounts of Pages and accounts that log in by themselves, and tokens that end."""
+
+import pytest
+
+from platforms.base import Account, Profile
+from platforms.errors import Disconnected, Rejected, Unavailable
+from platforms.instagram import Instagram
+from tests.live import account, consented, http_for, published
+from tests.networks import instagram as network
+from tests.standins.meta import ROOT
+
+REDIRECT = "https://posthorn.test/connect/callback"
+RENEW, DAY = "GET /refresh_access_token", 86_400
+
+
+@pytest.fixture
+def net():
+    with network.start() as net:
+        yield net
+
+
+@pytest.fixture
+def instagram(net):
+    return Instagram(http_for(net), network.settings(net))
+
+
+@pytest.fixture
+def own(net):
+    """With the login of Instagram's own, by somebody without a Page."""
+    net.add_own("cake", name="Cake")
+    return Instagram(http_for(net), {
+        "login": "instagram", "api_url": net.url + ROOT, "authorize_url": f"{net.url}/oauth/authorize", "client_id": net.app,
+        "token_url": f"{net.url}/oauth/access_token", "exchange_url": net.url, "client_secret": net.secret})
+
+
+def connected(platform):
+    return platform.redeem(*consented(platform, REDIRECT))
+
+
+def test_a_login_offers_the_accounts_of_all_pages(net, instagram):
+    net.add_page("Without an account")
+    second = net.add_account("rolls", business="77")
+    found = connected(instagram)
+    assert [one.profile.username for one in found] == ["bread", "rolls"]
+    assert found[1].profile == Profile(second.id, "rolls", "rolls", f"https://scontent.test/{second.id}.jpg")
+    keys = found[1].credentials
+    assert set(keys) == {"accessToken", "userToken", "pageId"} and keys["accessToken"] == net.pages[second.page].token
+    assert published(instagram, account(found[1]), network.SAMPLES["image"]) and net.posts[0]["owner"] == second.id
+
+
+def test_a_login_without_an_account_is_refused(net, instagram):
+    net.pages.clear()
+    net.add_page("Without an account")
+    with pytest.raises(Rejected) as caught:
+        connected(instagram)
+    assert caught.value.rule == "accounts"
+
+
+def test_profile(net, instagram):
+    ann = network.account(net)
+    assert instagram.profile(ann) == Profile(ann.platform_id, "bread", "Bread", f"https://scontent.test/{ann.platform_id}.jpg")
+
+
+def test_a_refused_token_is_had_anew_from_the_users(net, instagram):
+    ann = network.account(net)
+    network.expire(net)
+    with pytest.raises(Disconnected):
+        instagram.profile(ann)
+    assert not instagram.refresh_due(ann) and instagram.refresh(ann) is None
+    fresh = Account(ann.platform_id, ann.username, credentials=instagram.refresh(ann, force=True))
+    assert instagram.profile(fresh).username == "bread"
+
+
+def test_every_call_proves_that_the_app_makes_it(net, instagram):
+    published(instagram, network.account(net), network.SAMPLES["image"])
+    assert all("appsecret_proof" in dict(request.query) for request in net.requests)
+
+
+# The login of Instagram's own.
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_an_account_without_a_page(net, own, wrapped):
+    net.wrapped = wrapped
+    found = connected(own)
+    one = net.accounts_of[net.consenting]
+    assert [thing.profile for thing in found] == [Profile(one.id, "cake", "Cake", f"https://scontent.test/{one.id}.jpg")]
+    keys = found[0].credentials
+    assert set(keys) == {"accessToken", "expiresAt", "renewedAt"} and not net.tokens[keys["accessToken"]].short
+    cake = account(found[0])
+    assert own.profile(cake) == found[0].profile
+    assert published(own, cake, network.SAMPLES["reel"]) and net.posts[0]["owner"] == one.id
+    assert not any("appsecret_proof" in dict(request.query) for request in net.requests)
+
+
+def test_who_says_no_is_told_so(own):
+    with pytest.raises(Rejected) as caught:
+        own.redeem({"error": "access_denied"}, REDIRECT, {})
+    assert caught.value.rule == "declined"
+
+
+def test_a_code_works_once_and_stays_out_of_errors(net, own):
+    arguments = consented(own, REDIRECT)
+    own.redeem(*arguments)
+    with pytest.raises(Rejected) as caught:
+        own.redeem(*arguments)
+    assert caught.value.platform_code == "100/36009"
+    net.fault("POST /oauth/access_token", status=400, body={"error": {"code": 100, "message": f"{arguments[0]['code']} {net.secret}"}})
+    with pytest.raises(Rejected) as caught:
+        own.redeem(*arguments)
+    assert caught.value.platform_message == "[secret] [secret]"
+
+
+def test_a_mark_behind_the_code_is_no_part_of_it(own):
+    answer, redirect, kept = consented(own, REDIRECT)
+    assert own.redeem({"code": answer["code"] + "#_"}, redirect, kept)
+
+
+def aged(cake, days):
+    """The account as it is when its token is so old."""
+    keys = cake.credentials
+    return Account(cake.platform_id, cake.username, credentials={
+        **keys, "renewedAt": keys["renewedAt"] - days * DAY, "expiresAt": keys["expiresAt"] - days * DAY})
+
+
+@pytest.mark.parametrize("days, force, renewed", [(0, False, False), (6.9, False, False), (7.1, False, True), (0.9, True, False),
+                                                  (1.1, True, True), (59, False, True)])
+def test_when_a_token_is_renewed(net, own, days, force, renewed):
+    cake = aged(account(connected(own)[0]), days)
+    net.advance(days * DAY)
+    fresh = own.refresh(cake, force)
+    assert (fresh is not None) == renewed == (len(net.calls(RENEW)) == 1)
+    assert own.refresh_due(cake) == (days > 7)
+    if renewed:
+        assert fresh["expiresAt"] > cake.credentials["expiresAt"] and not own.refresh_due(
+            Account(cake.platform_id, cake.username, credentials=fresh))
+
+
+def test_a_token_that_is_still_good_is_used_while_it_cannot_be_renewed(net, own):
+    cake = account(connected(own)[0])
+    net.advance(8 * DAY)
+    net.fault(RENEW, status=500, times=2)
+    assert own.refresh(aged(cake, 8)) is None
+    with pytest.raises(Unavailable):
+        own.refresh(aged(cake, 54))
+
+
+def test_a_token_that_has_ended_cannot_be_renewed(net, own):
+    cake = account(connected(own)[0])
+    net.advance(61 * DAY)
+    with pytest.raises(Disconnected) as caught:
+        own.refresh(aged(cake, 61))
+    assert "canary" not in repr(vars(caught.value))
