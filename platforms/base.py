@@ -255,6 +255,16 @@ class Platform:
         """Rules that no number can say. Overridden where a network has some."""
         return iter(())
 
+    def thread_problems(self, texts) -> Iterator[Problem]:
+        """What is wrong with the further parts of a thread, each of which counts as a caption does."""
+        for position, text in enumerate(texts):
+            path, length = f"options/thread/{position}", self.measure(text)
+            if not text.strip():
+                yield Problem(path, "thread_text_required", "a part of a thread needs a text")
+            elif length > self.limits.caption:
+                yield Problem(path, "thread_text_length",
+                              f"this part has {length} {self.counts}; {self.title} allows {self.limits.caption}")
+
     def length(self, content: Content) -> int:
         """What the network counts against the caption limit. Overridden where it counts more than the caption."""
         return self.measure(content.caption)

@@ -43,7 +43,8 @@ class Bluesky(Videos, Platform):
         "video": PostType(videos=(1, 1), options=("altTexts",)),
         "link": PostType(required=("link",)),
     }
-    options = ("languages", "labels", "quoteUri", "replyControl", "disableQuotes")
+    options = ("languages", "labels", "quoteUri", "replyControl", "disableQuotes", "thread")
+    follow_options = ("thread",)
     counts = "graphemes"
     live = True
     find_retries = True
@@ -69,6 +70,7 @@ class Bluesky(Videos, Platform):
             yield Problem("options/quoteUri", "quote", "this is not the address of a post on Bluesky")
         if "nobody" in (rules := options.get("replyControl", ())) and len(rules) > 1:
             yield Problem("options/replyControl", "reply_control", "nobody excludes the others")
+        yield from self.thread_problems(options.get("thread", ()))
 
     def connect(self, fields):
         """With an `identifier` (handle, DID, e-mail), an `appPassword`, and the `host` to log in at if not Bluesky's own."""
@@ -124,16 +126,29 @@ class Bluesky(Videos, Platform):
                                     json={"repo": account.platform_id, "writes": writes})
                 answer.field("results", 0, "uri")
             else:
-                answer = self._call(account, "POST", "com.atproto.repo.putRecord", commits=True,
-                                    json={"repo": account.platform_id, "collection": POST, "rkey": receipt["rkey"],
-                                          "record": receipt["record"], "swapRecord": None})
-                answer.field("uri")
+                self._put(account, receipt["rkey"], receipt["record"])
         except Rejected as refusal:
             if refusal.platform_code == "BlobNotFound":     # after some hours, since nothing refers to them yet
                 raise Unavailable("Bluesky has lost the uploaded media", receipt=anew(receipt), **refusal.words) from None
-            if refusal.platform_code != "InvalidSwap":      # which says that the key is taken: by our own earlier try
-                raise
+            raise
         return self._published(account, receipt)
+
+    def follow(self, account, content, receipt):
+        """The further parts of the thread. Each has a key and a time of its own before it is sent, as the post itself."""
+        root = parent = self._reference(account, account.platform_id, receipt["rkey"])
+        receipt = {"parts": [], **receipt}
+        for number, text in enumerate(content.options["thread"]):
+            if number == len(receipt["parts"]):
+                receipt = {**receipt, "parts": [*receipt["parts"], {"rkey": _tid(), "createdAt": _now()}]}
+                yield receipt
+            part = receipt["parts"][number]
+            if "sent" not in part:
+                part = {**part, "sent": True}
+                self._put(account, part["rkey"], {
+                    **self._text_record(account, text, content.options, part), "reply": {"root": root, "parent": parent}})
+                receipt = {**receipt, "parts": [*receipt["parts"][:-1], part]}
+                yield receipt
+            parent = self._reference(account, account.platform_id, part["rkey"])
 
     def find(self, account, content, receipt):
         """Asks for the record under its key; needs no credentials."""
@@ -190,6 +205,20 @@ class Bluesky(Videos, Platform):
         return {"did": did, "handle": answer.field("handle"), "pds": pds,
                 "accessJwt": answer.field("accessJwt"), "refreshJwt": answer.field("refreshJwt")}
 
+    def _put(self, account, rkey, record):
+        """Writes a record under its key, where nothing is yet."""
+        try:
+            self._call(account, "POST", "com.atproto.repo.putRecord", commits=True, json={
+                "repo": account.platform_id, "collection": POST, "rkey": rkey, "record": record, "swapRecord": None}).field("uri")
+        except Rejected as refusal:
+            if refusal.platform_code != "InvalidSwap":      # which says that the key is taken: by our own earlier try
+                raise
+
+    def _reference(self, account, did, rkey):
+        """What other records name a post by."""
+        answer = self._call(account, "GET", "com.atproto.repo.getRecord", query={"repo": did, "collection": POST, "rkey": rkey})
+        return {"uri": f"at://{did}/{POST}/{rkey}", "cid": answer.field("cid")}
+
     def _upload(self, account, item):
         with item.open() as file:
             answer = self._call(account, "POST", "com.atproto.repo.uploadBlob", headers={"Content-Type": item.mime_type},
@@ -199,10 +228,13 @@ class Bluesky(Videos, Platform):
         raise answer.manner.fault()
 
     def _record(self, account, content, receipt):
-        options = content.options
-        record = {"$type": POST, "text": content.caption, "createdAt": receipt["createdAt"],
-                  "facets": richtext.facets(content.caption, lambda handle: self._did(account, handle)),
-                  "langs": options.get("languages"), "embed": self._embed(account, content, receipt["blobs"])}
+        record = self._text_record(account, content.caption, content.options, receipt)
+        embed = self._embed(account, content, receipt["blobs"])
+        return {**record, "embed": embed} if embed else record
+
+    def _text_record(self, account, text, options, receipt):
+        record = {"$type": POST, "text": text, "createdAt": receipt["createdAt"], "langs": options.get("languages"),
+                  "facets": richtext.facets(text, lambda handle: self._did(account, handle))}
         if labels := options.get("labels"):
             record["labels"] = {"$type": "com.atproto.label.defs#selfLabels", "values": [{"val": label} for label in labels]}
         return {name: value for name, value in record.items() if value or name == "text"}
@@ -218,12 +250,10 @@ class Bluesky(Videos, Platform):
         at, web, rkey = POST_ADDRESS.fullmatch(address).groups()
         author = at or web
         did = author if author.startswith("did:") else self._did(account, author)
-        query = {"repo": did or author, "collection": POST, "rkey": rkey}
         try:
-            answer = self._call(account, "GET", "com.atproto.repo.getRecord", query=query)
+            return self._reference(account, did or author, rkey)
         except Rejected as refusal:
             raise Rejected("the quoted post was not found on Bluesky", rule="quote", **refusal.words) from None
-        return {"uri": f"at://{did}/{POST}/{rkey}", "cid": answer.field("cid")}
 
     def _did(self, account, handle):
         """The DID of `handle`, None if it names nobody."""

@@ -49,7 +49,8 @@ class Mastodon(OAuthPlatform):
         "video": PostType(videos=(1, 1), options=("altTexts", "focalPoints")),
         "poll": PostType(caption_required=True, required=("poll",)),
     }
-    options = tuple(PARAMETERS)
+    options = (*PARAMETERS, "thread")
+    follow_options = ("thread",)
     media_options = ("altTexts", "focalPoints")
     counts = "characters (URLs and mentions count as Mastodon shortens them)"
     live = True
@@ -94,6 +95,7 @@ class Mastodon(OAuthPlatform):
                               f"the alternative text has {len(text)} characters; {terms['description_limit']} are allowed")
         if "poll" in options:
             yield from self._poll_problems(options["poll"])
+        yield from self.thread_problems(options.get("thread", ()))
 
     def connect(self, fields):
         """With the `host` of the instance, as people name it, and an `accessToken` that was made in its settings."""
@@ -151,14 +153,12 @@ class Mastodon(OAuthPlatform):
 
     def publish(self, account, content, receipt):
         """Posts the status, in every try under the same key."""
-        status = {PARAMETERS[name]: value for name, value in content.options.items() if name in PARAMETERS}
-        status |= {"status": content.caption, "media_ids": [one["id"] for one in receipt["media"]]}
+        status = {**_parameters(content), "status": content.caption, "media_ids": [one["id"] for one in receipt["media"]]}
         if poll := content.options.get("poll"):
             status["poll"] = {"options": poll["options"], "expires_in": poll["expiresIn"],
                               "multiple": poll.get("multiple", False), "hide_totals": poll.get("hideTotals", False)}
         try:
-            answer = self._call(account, "POST", "/api/v1/statuses", json=status, commits=True,
-                                headers={"Idempotency-Key": content.key})
+            answer = self._post(account, status, content.key)
         except Rejected:
             # The text of a refusal is in the instance's language; whether the media are its reason, they themselves say.
             states = {self._state(account, one) for one in receipt["media"]}
@@ -168,6 +168,26 @@ class Mastodon(OAuthPlatform):
                 raise Unavailable("Mastodon still processes the media", retry_after=5) from None
             raise
         return _published(answer)
+
+    def follow(self, account, content, receipt):
+        """The further parts of the thread, each under a key of its own: sent again within the hour, it is the same."""
+        receipt = {"parts": [], "partAt": None, **receipt}
+        texts, before = content.options["thread"], [receipt["public"]["id"], *receipt["parts"]]
+        if receipt["partAt"] is not None and content.sent_ago - receipt["partAt"] > self.dedupes_for.total_seconds():
+            raise Rejected("Mastodon did not confirm the next part of the thread: whether it is there cannot be found out",
+                           rule="thread")
+        for number in range(len(receipt["parts"]), len(texts)):
+            if receipt["partAt"] is None:
+                receipt = {**receipt, "partAt": content.sent_ago}       # by the database's clock, as the next run knows it too
+                yield receipt
+            status = {**_parameters(content), "status": texts[number], "in_reply_to_id": before[-1]}
+            try:
+                before.append(self._post(account, status, f"{content.key}-{number + 1}").field("id"))
+            except Unavailable:
+                yield {**receipt, "partAt": None}       # surely not sent
+                raise
+            receipt = {**receipt, "parts": before[1:], "partAt": None}
+            yield receipt
 
     def find(self, account, content, receipt):
         """Looks through the newest statuses of the account; None where the token may not read them."""
@@ -216,6 +236,9 @@ class Mastodon(OAuthPlatform):
         host, instance = self._read_instance(origin, token)
         account = Account("", "", host, {"accessToken": token, "instance": instance})
         return Connected(self.profile(account), host, account.credentials)
+
+    def _post(self, account, status, key):
+        return self._call(account, "POST", "/api/v1/statuses", json=status, commits=True, headers={"Idempotency-Key": key})
 
     def _call(self, account, method, path, **request):
         return self.send(method, account.host + path, token=account.credentials["accessToken"], **request)
@@ -291,6 +314,10 @@ class Mastodon(OAuthPlatform):
         if not terms["min_expiration"] <= seconds <= terms["max_expiration"]:
             yield Problem("options/poll/expiresIn", "poll_duration", f"the poll lasts {seconds} seconds; "
                           f"{terms['min_expiration']} to {terms['max_expiration']} are allowed")
+
+
+def _parameters(content):
+    return {PARAMETERS[name]: value for name, value in content.options.items() if name in PARAMETERS}
 
 
 def _published(answer, *path):
