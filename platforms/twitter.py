@@ -204,7 +204,7 @@ class Twitter(OAuthPlatform):
         return answer
 
     def _published_before(self, account, content, receipt, refusal):
-        """The post that an earlier sending made of media that are gone now; if there is none, they have to be uploaded again."""
+        """The post that an earlier sending made of media that are gone now; if there is none, they are to be uploaded again."""
         found = self.find(account, content, receipt) if content.sent_ago else Absent()
         if found is None:
             raise Unconfirmed("X no longer knows the media: the post may have been published", **refusal.words) from None
