@@ -82,6 +82,8 @@ def test_from_nothing_to_a_published_post_and_again_with_everything_as_it_was(da
     http = first.http(first.read_key("test"))
     post = http.post("/v1/posts", {"caption": "hello", "targets": [{"platform": "bluesky"}, {"platform": "gbp"}]}).data
     assert http.settled(post["id"], within=5)["status"] == "published"
+    left = (data_dir / "running.env").read_text().splitlines()
+    assert f"POSTHORN_BASE_URL=http://127.0.0.1:{first.port}" in left
     family = first.family()
     assert first.stop(signal.SIGINT) < 10
     assert [process for process in family if process.is_running()] == []
