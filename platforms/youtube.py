@@ -29,7 +29,7 @@ CHUNK = 8 * MB
 INCOMPLETE, LOST = 308, (404, 410)
 STORED = re.compile(r"bytes=0-([0-9]{1,15})")
 WAITS = (15,) * 4 + (60,) * 10 + (300,)     # seconds between questions whether a video is processed: no interval is published
-UNSEEN = 4                              # questions for which a new video may not be listed yet
+UNSEEN = 10                             # of these questions a new video may not be listed yet
 LISTED = 100                            # comments in a page, the most that there are
 LATE = 60                               # seconds after which lists show what was made: not published
 DAY = 86_400

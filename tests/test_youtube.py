@@ -240,12 +240,12 @@ def test_a_video_that_youtube_refuses_never_becomes_public(net, youtube, ann, st
 
 
 def test_a_new_video_may_be_listed_late(net, youtube, ann):
-    net.hides = 4
+    net.hides = 10
     assert published(youtube, ann, CONTENT)
 
 
 def test_a_video_that_is_never_listed_is_given_up(net, youtube, ann):
-    net.hides = 5
+    net.hides = 11
     with pytest.raises(Rejected) as caught:
         prepared(youtube, ann, CONTENT)
     assert caught.value.rule == "video"
