@@ -1,5 +1,6 @@
 """The API as an ASGI application: Connexion routes the document to the handlers, our layers stand around it."""
 
+import asyncio
 import copy
 import functools
 import inspect
@@ -80,15 +81,32 @@ def _bind(handler, services):
 
     async def operation(id=None):   # Connexion hands path parameters over, wanted or not
         exchange = exchange_of(context.scope)
-        answer = await to_thread.run_sync(_run, handler, wanted, exchange, services, context.scope["method"], context.scope["path"])
+        run = functools.partial(to_thread.run_sync, _run, handler, wanted, exchange, services, context.scope["method"],
+                                context.scope["path"])
+        answer = await (_attended(run, exchange.presence, context.receive) if "presence" in wanted else run())
         return Response(answer.body, answer.status, answer.headers, "application/json")
 
     return operation
 
 
+async def _attended(run, presence, receive):
+    """What `run` gives; meanwhile `presence` learns when the caller's connection ends, which its thread cannot see."""
+    async def attend():
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        presence.leave()
+
+    attending = asyncio.ensure_future(attend())
+    try:
+        return await run()
+    finally:
+        attending.cancel()
+
+
 def _run(handler, wanted, exchange, services, method, path):
     given = {_argument(name): value for name, value in exchange.values.items()}
-    given |= {"caller": exchange.caller, "body": exchange.body, "services": services, "keep": lambda answer: answer}
+    given |= {"caller": exchange.caller, "body": exchange.body, "services": services, "presence": exchange.presence,
+              "keep": lambda answer: answer}
     if exchange.caller is None:
         return handler(**{name: given.get(name) for name in wanted})
     with with_connection():

@@ -1,6 +1,8 @@
 """Every setting, its name, type and default, read once from the environment: nothing else in the service reads it."""
 
+import json
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,6 +11,13 @@ from urllib.parse import urlsplit
 LEFT = "running.env"    # in the data directory of `posthorn up`, readable by its owner alone
 
 PLATFORMS = ("instagram", "tiktok", "youtube", "linkedin", "twitter", "facebook", "pinterest", "bluesky", "threads", "mastodon", "gbp")
+
+
+CAPTION_TIMEOUT = 90    # seconds at most: an Idempotency-Key takes a request for dead after 120
+HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
+HEADER_VALUE = re.compile(r"[\x21-\x7e](?:[\t\x20-\x7e]{0,4000}[\x21-\x7e])?")
+HTTP_HEADERS = {"host", "connection", "content-length", "content-type", "content-encoding", "transfer-encoding",
+                "accept-encoding", "expect", "te", "trailer", "upgrade"}
 
 
 class ConfigError(Exception):
@@ -37,6 +46,8 @@ class Config:
     caption_key: str | None = field(repr=False)
     caption_model: str | None
     caption_timeout: int
+    caption_headers: dict[str, str] = field(repr=False)
+    caption_daily_tokens: int | None
     api_processes: int
     api_connections: int
     worker_threads: int
@@ -67,7 +78,9 @@ class Config:
             caption_url=env.url("POSTHORN_CAPTION_URL", None),
             caption_key=env.text("POSTHORN_CAPTION_KEY", None),
             caption_model=env.text("POSTHORN_CAPTION_MODEL", None),
-            caption_timeout=env.number("POSTHORN_CAPTION_TIMEOUT", 30),
+            caption_timeout=env.number("POSTHORN_CAPTION_TIMEOUT", 30, most=CAPTION_TIMEOUT),
+            caption_headers=env.headers("POSTHORN_CAPTION_HEADERS"),
+            caption_daily_tokens=env.number("POSTHORN_CAPTION_DAILY_TOKENS", None, most=10**12),
             api_processes=env.number("POSTHORN_API_PROCESSES", 2),
             api_connections=env.number("POSTHORN_API_CONNECTIONS", 20),
             worker_threads=env.number("POSTHORN_WORKER_THREADS", 64),
@@ -89,6 +102,15 @@ def environment(data_dir: Path | None = None) -> dict[str, str]:
     return dict(line.split("=", 1) for line in (data_dir / LEFT).read_text().splitlines()) | given
 
 
+def _is_header(name, value):
+    sound = isinstance(value, str) and HEADER_NAME.fullmatch(name) and HEADER_VALUE.fullmatch(value)
+    return bool(sound) and name.lower() not in HTTP_HEADERS
+
+
+def _repeated(pairs):
+    return len({name.lower() for name, _ in pairs}) < len(pairs)
+
+
 _REQUIRED = object()
 
 
@@ -106,13 +128,23 @@ class _Env:
             raise ConfigError(f"{name} is not set, and no `posthorn up` was found to take it from (is --data-dir missing?)")
         return default
 
-    def number(self, name, default):
+    def number(self, name, default, most=1_000_000):
         value = self.text(name, default)
         if value is default:
             return default
-        if not value.isascii() or not value.isdigit() or not 1 <= int(value) <= 1_000_000:
-            raise ConfigError(f"{name} must be a whole number from 1 to 1000000")
+        if not value.isascii() or not value.isdigit() or not 1 <= int(value) <= most:
+            raise ConfigError(f"{name} must be a whole number from 1 to {most}")
         return int(value)
+
+    def headers(self, name):
+        try:
+            pairs = json.loads(self.text(name, "{}"), object_pairs_hook=tuple)
+        except (ValueError, RecursionError):
+            pairs = None
+        if not isinstance(pairs, tuple) or not all(_is_header(*pair) for pair in pairs) or _repeated(pairs):
+            raise ConfigError(f'{name} must be a JSON object of headers, such as {{"x-team": "bread"}}; '
+                              f"those of HTTP itself are not taken")
+        return dict(pairs)
 
     def url(self, name, default=_REQUIRED):
         value = self.text(name, default)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from platforms.chat import Presence
 from storage.buckets import Allowance
 from storage.keys import Caller
 
@@ -19,6 +20,7 @@ class Exchange:
     allowance: Allowance | None = None
     values: dict[str, Any] = field(default_factory=dict)    # path, query and header parameters by their document names
     body: Any = None
+    presence: Presence = field(default_factory=Presence)
 
 
 def exchange_of(scope) -> Exchange:

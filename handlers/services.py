@@ -63,6 +63,14 @@ def build(config: Config, *, connections: int) -> Services:
     except ValueError:
         raise ConfigError("POSTHORN_SECRET_KEYS must hold Fernet keys; `posthorn secrets new` makes one") from None
     fetcher = Fetcher(allow_private=config.allow_private)
-    captions = CaptionModel(config.caption_url, config.caption_key, config.caption_model, timeout=config.caption_timeout)
     registry = Registry(fetcher, config.platforms, allow_plain=config.allow_private)
-    return Services(config, open_store(config), fetcher, registry, vault, captions)
+    return Services(config, open_store(config), fetcher, registry, vault, caption_model(config))
+
+
+def caption_model(config: Config) -> CaptionModel:
+    """The configured caption model; nothing is contacted yet. Raises ConfigError."""
+    try:
+        return CaptionModel(config.caption_url, config.caption_key, config.caption_model, timeout=config.caption_timeout,
+                            headers=config.caption_headers)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None

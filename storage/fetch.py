@@ -1,7 +1,6 @@
 """Fetches from hosts that a user can influence, and connects to nothing but the public addresses it has checked itself."""
 
 import http.client
-import io
 import re
 import ssl
 from concurrent.futures import ThreadPoolExecutor
@@ -18,14 +17,13 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 
 from storage import urls
 from storage.addresses import connect, is_own, is_public, system_addresses
+from storage.wire import CHUNK, Wire, seconds_left
 
 WEB_PORTS = frozenset({80, 443, 8080, 8443})
 USER_AGENT = "Posthorn/1.0 (+https://github.com/posthorn/posthorn)"
 MAX_REDIRECTS = 3
 MAX_ADDRESSES = 32  # more answers for one name are no honest round robin
-MAX_HEAD = 65536  # bytes of status line and headers, interim answers included
 LOOKUPS = 8  # name lookups at a time; the system's cannot be stopped, so a slow name server holds its thread for long
-CHUNK = 65536
 
 # One sentence for all of these, so that nobody can map a private network by comparing answers.
 _CLOSED = "the address cannot be reached"
@@ -134,11 +132,12 @@ class Fetcher:
         self._ssl_context = ssl_context or ssl.create_default_context()
 
     @contextmanager
-    def open(self, method, url, *, headers=None, body=None, ports=WEB_PORTS, timeouts=Timeouts()):
+    def open(self, method, url, *, headers=None, body=None, ports=WEB_PORTS, timeouts=Timeouts(), connected=None):
         """Context manager: sends one request exactly once, follows no redirect, and gives the Response.
 
         `body`: bytes, or a file or iterable of bytes; then `headers` must hold its Content-Length.
         `ports`: the ports that may be reached, None for all. The rule for addresses always holds.
+        `connected`: called before the request goes out with a function that breaks it off, from any thread and at any time.
         Raises Refused, Unreachable and Broken; ValueError for a request that cannot be formed.
         """
         deadline = monotonic() + timeouts.total
@@ -147,6 +146,8 @@ class Fetcher:
         connection = self._connect(target, timeouts, deadline)
         wire = connection.sock
         try:
+            if connected:
+                connected(wire.break_off)
             with _breaking():
                 raw = _exchange(connection, wire, method, target, fields, body, timeouts.first_byte)
             yield Response(raw, target)
@@ -198,7 +199,7 @@ class Fetcher:
     def _look_up(self, host, deadline):
         lookup = self._lookups.submit(self._resolve, host)
         try:
-            return list(dict.fromkeys(str(ip_address(answer)) for answer in lookup.result(_left(deadline))))
+            return list(dict.fromkeys(str(ip_address(answer)) for answer in lookup.result(seconds_left(deadline))))
         except Exception as error:  # whatever a resolver raises, nothing was sent
             raise Unreachable(_CLOSED) from error
         finally:
@@ -209,14 +210,14 @@ class Fetcher:
         connect_deadline = min(deadline, monotonic() + timeouts.connect)
         with ExitStack() as undo:
             try:
-                sock = undo.enter_context(connect(addresses, url.port, _left(connect_deadline)))
-                sock.settimeout(_left(connect_deadline))
+                sock = undo.enter_context(connect(addresses, url.port, seconds_left(connect_deadline)))
+                sock.settimeout(seconds_left(connect_deadline))
                 connection = self._connection(url, sock)
                 connection.connect()
             except Exception as error:  # TLS fails in many ways, all of them before the request
                 raise Unreachable(_CLOSED) from error
             undo.pop_all()
-        connection.sock = _Wire(connection.sock, deadline)
+        connection.sock = Wire(connection.sock, deadline)
         return connection
 
     def _connection(self, url, sock):
@@ -259,45 +260,6 @@ class _FinalResponse(http.client.HTTPResponse):
         while 100 <= self.status < 200 and self.status != 101:
             self.headers = None
             super().begin()
-
-
-class _Wire(io.RawIOBase):
-    """A socket as http.client uses it, where every single read and write ends by `deadline`, so that no drip outlives it."""
-
-    def __init__(self, sock, end):
-        self._sock = sock
-        self.end = self.deadline = end
-        self.allowance = MAX_HEAD  # bytes that may still arrive; without bound once the head is here
-
-    def sendall(self, data):
-        view = memoryview(data).cast("B")
-        while view:
-            self._sock.settimeout(_left(self.deadline))
-            view = view[self._sock.send(view[:CHUNK]):]
-
-    def readable(self):
-        return True
-
-    def readinto(self, buffer):
-        self._sock.settimeout(_left(self.deadline))
-        size = self._sock.recv_into(buffer)
-        self.allowance -= size
-        # http.client takes a head that is cut off for a whole one, and so half a "no" for a "yes".
-        if self.allowance < 0 or not size and self.allowance < inf:
-            raise ConnectionAbortedError
-        return size
-
-    def makefile(self, mode):
-        return io.BufferedReader(self, 16384)
-
-    def settimeout(self, seconds):
-        """Ignored: the deadline rules."""
-
-    def close(self):
-        """Ignored, since http.client closes before the body is read; see hang_up."""
-
-    def hang_up(self):
-        self._sock.close()
 
 
 @contextmanager
@@ -389,11 +351,3 @@ def _destination(base, location):
         return str(urls.parse(base).join(location.encode("latin-1").decode("utf-8")))
     except (urls.UrlError, UnicodeError):
         raise Refused("the URL redirects to something that is no allowed URL") from None
-
-
-def _left(deadline):
-    """Seconds until `deadline`, a time of the monotonic clock. Raises TimeoutError when none are left."""
-    seconds = deadline - monotonic()
-    if seconds <= 0:
-        raise TimeoutError
-    return seconds

@@ -17,8 +17,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from storage.fetch import (MAX_HEAD, MAX_REDIRECTS, USER_AGENT, WEB_PORTS, BadStatus, Broken, Download, Fetcher, Refused,
+from storage.fetch import (MAX_REDIRECTS, USER_AGENT, WEB_PORTS, BadStatus, Broken, Download, Fetcher, Refused,
                            Timeouts, TooLarge, Unreachable)
+from storage.wire import MAX_HEAD
 
 QUICK = Timeouts(dns=0.2, connect=0.2, first_byte=0.2, total=0.4)
 PATIENT = Timeouts(dns=2, connect=2, first_byte=5, total=10)
