@@ -111,6 +111,11 @@ def test_poll(net, twitter, ann):
     assert sent(net) == [{"text": "?", "poll": {"options": ["yes", "no"], "duration_minutes": 60}}]
 
 
+def test_errors_beside_a_post_do_not_unmake_it(net, twitter, ann):
+    net.fault(CREATE, status=201, body={"data": {"id": "12", "text": "hi"}, "errors": [{"title": "Not Found Error"}]})
+    assert published(twitter, ann, Content("hi", key="k-1")).id == "12"
+
+
 # Exactly once.
 
 CAPTION = "Tom & <Jerry> – see https://example.com/a?b=1&c=2 and example.com/ «ok»\nbye "
