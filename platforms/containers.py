@@ -8,9 +8,10 @@ import time
 
 from platforms.base import Absent, Published, Waiting
 from platforms.errors import PermissionMissing, PlatformError, Rejected, Unavailable, Unconfirmed
-from platforms.meta import SKEW, Meta, identity, moment, pause, same_text
+from platforms.meta import PAUSES, SKEW, Meta, identity, moment, pause, same_text
 
 IN_PROGRESS, FINISHED, PUBLISHED, ERROR, EXPIRED = "IN_PROGRESS", "FINISHED", "PUBLISHED", "ERROR", "EXPIRED"
+STILL = (2.0, 3.0, 5.0, 10.0, 20.0, 30.0, 60.0)     # seconds between questions, where there is no video
 UNSEEN = 3              # times that a container may not be there although it was made, before another one is made
 UNSEEN_PAUSE = 10.0     # seconds
 LISTED = 10             # newest posts among which a published one is looked for
@@ -53,7 +54,7 @@ class Containers(Meta):
             parameters = self.whole(content, receipt["children"])
             receipt = {**receipt, "asked": 0, "container": self._create(account, receipt, parameters)}
             yield receipt
-        receipt, state = yield from self._wait(account, receipt, receipt["container"])
+        receipt, state = yield from self._wait(account, content, receipt, receipt["container"])
         if state == PUBLISHED:      # by a sending of which we know no end
             yield {**receipt, "published": True}
 
@@ -100,7 +101,7 @@ class Containers(Meta):
             receipt = {**receipt, "children": [*receipt["children"], child]}
             yield receipt
         while receipt["ready"] < len(receipt["children"]):
-            receipt, _ = yield from self._wait(account, receipt, receipt["children"][receipt["ready"]])
+            receipt, _ = yield from self._wait(account, content, receipt, receipt["children"][receipt["ready"]])
             receipt = {**receipt, "ready": receipt["ready"] + 1}
         return receipt
 
@@ -112,11 +113,12 @@ class Containers(Meta):
                 raise self._anew(receipt, error) from None
             raise
 
-    def _wait(self, account, receipt, container):
+    def _wait(self, account, content, receipt, container):
         """Waits until a container is filled. Returns the receipt and the state."""
+        pauses = PAUSES if any(item.is_video for item in content.media) else STILL
         while (state := self._state(account, receipt, container)) == IN_PROGRESS:
             receipt = {**receipt, "asked": receipt["asked"] + 1}
-            yield Waiting(receipt, pause(receipt["asked"] - 1))
+            yield Waiting(receipt, pause(receipt["asked"] - 1, pauses))
         return receipt, state
 
     def _state(self, account, receipt, container):
@@ -165,12 +167,15 @@ class Containers(Meta):
         raise self._unseen(receipt, error) if error.platform_code in self.unseen else error
 
     def _seek(self, account, content, receipt):
+        return self.seek(account, self.posts_of(content), content.caption, receipt["startedAt"])
+
+    def seek(self, account, edge, text, since):
         """The post of a published container: the only one with our text since we began, else one whose id we do not know."""
-        answer = self.call(account, "GET", f"/{account.platform_id}/{self.posts_of(content)}",
+        answer = self.call(account, "GET", f"/{account.platform_id}/{edge}",
                            query={"fields": f"id,{self.text},permalink,timestamp", "limit": LISTED})
         ours = [place for place in (("data", position) for position in range(len(answer.field("data", kind=list))))
-                if moment(answer, *place, "timestamp") >= receipt["startedAt"] - SKEW
-                and same_text(answer.field(*place, self.text, default=""), content.caption)]
+                if moment(answer, *place, "timestamp") >= since - SKEW
+                and same_text(answer.field(*place, self.text, default=""), text)]
         if len(ours) != 1:
             return Published(None, self.page(account))
         return Published(identity(answer, *ours[0]), answer.link(*ours[0], "permalink", default=self.page(account)))

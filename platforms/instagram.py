@@ -7,7 +7,7 @@ from platforms.base import JPEG, MB, MP4, QUICKTIME, Connected, ImageLimits, Lim
 from platforms.containers import Containers
 from platforms.errors import Rejected
 from platforms.http import THROTTLED
-from platforms.meta import QUOTA_PAUSE, VERDICTS, Commenting, FacebookLogin, SelfRenewing, Transient, Verdicts, identity
+from platforms.meta import QUOTA_PAUSE, VERDICTS, Commenting, FacebookLogin, SelfRenewing, Transient, Verdicts, identity, word
 
 PHOTO = ImageLimits(types=(JPEG,), max_bytes=8 * MB, min_aspect_ratio=4 / 5, max_aspect_ratio=1.91)    # widths are scaled
 STORY_PHOTO = ImageLimits(types=(JPEG,), max_bytes=8 * MB)
@@ -72,7 +72,7 @@ class Instagram(Containers, Commenting, FacebookLogin, SelfRenewing):
         own = (settings or {}).get("login") == "instagram"
         super().__init__(http, {**(OWN_LOGIN if own else {}), **(settings or {})})
         self._login = SelfRenewing if own else FacebookLogin
-        if own:
+        if own and not self.settings["scopes"]:
             self.scopes = OWN_SCOPES
 
     def tokens(self, form):
@@ -127,7 +127,7 @@ class Instagram(Containers, Commenting, FacebookLogin, SelfRenewing):
         kind, options = self.kind(content), content.options
         if kind == "story":
             return {"media_type": "STORIES", **_file(content.media[0]), "user_tags": _tags(content, 0)}
-        own = {name: _word(options[ours]) for ours, name in PARAMETERS.items() if ours in options}
+        own = {name: word(options[ours]) for ours, name in PARAMETERS.items() if ours in options}
         own["caption"] = content.caption
         if "collaborators" in options:
             own["collaborators"] = json.dumps(options["collaborators"])
@@ -203,7 +203,3 @@ def _tags(content, position):
     tags = [{name: value for name, value in tag.items() if name != "media"}
             for tag in content.options.get("userTags", ()) if tag.get("media", 0) == position]
     return json.dumps(tags) if tags else None
-
-
-def _word(value):
-    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -53,6 +53,7 @@ class Meta(OAuthPlatform):
 
     scope_separator = ","
     pkce = False
+    settings = {"client_id": "", "client_secret": "", "scopes": ""}
     verdicts = VERDICTS
     waits = Verdicts()          # seconds, by the network's own error code, where it says nothing itself
 
@@ -60,6 +61,8 @@ class Meta(OAuthPlatform):
         super().__init__(http, settings)
         version = self.settings.get("version", "")
         self.settings = {name: value.replace("{version}", version) for name, value in self.settings.items()}
+        if self.settings["scopes"]:     # what an app may ask for depends on what Meta has reviewed
+            self.scopes = tuple(self.settings["scopes"].split(","))
 
     def words(self, answer):
         """The code, with the subcode behind a slash, and the message that is meant for people; or those of the upload host."""
@@ -123,7 +126,7 @@ class FacebookLogin(Meta):
     which it comes, for 60 days.
     """
 
-    settings = {"api_url": "https://graph.facebook.com/{version}", "version": "v25.0", "client_id": "", "client_secret": "",
+    settings = {**Meta.settings, "api_url": "https://graph.facebook.com/{version}", "version": "v25.0",
                 "authorize_url": "https://www.facebook.com/{version}/dialog/oauth", "public_url": "https://www.facebook.com"}
 
     def tokens(self, form):
@@ -267,6 +270,11 @@ def identity(answer, *path, name="id"):
     return str(answer.field(*path, name, kind=(str, int)))
 
 
+def word(value):
+    """An option as the value of a parameter."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def moment(answer, *path):
     """The time at `path` in epoch seconds."""
     try:
@@ -280,9 +288,9 @@ def same_text(one, other):
     return one.replace("\r\n", "\n").strip() == other.replace("\r\n", "\n").strip()
 
 
-def pause(count):
+def pause(count, pauses=PAUSES):
     """Seconds until the next question, after so many."""
-    return PAUSES[min(count, len(PAUSES) - 1)]
+    return pauses[min(count, len(pauses) - 1)]
 
 
 def _regain(headers):

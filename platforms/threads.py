@@ -1,8 +1,15 @@
 """Threads: https://developers.facebook.com/documentation/threads/posts"""
 
+import json
 import re
+import time
 
-from platforms.base import JPEG, MB, MP4, PNG, QUICKTIME, ImageLimits, Limits, Platform, PostType, Problem, VideoLimits
+from platforms.base import (JPEG, MB, MP4, PNG, QUICKTIME, ImageLimits, Limits, PostType, Problem, Profile, Published,
+                            VideoLimits)
+from platforms.containers import FINISHED, IN_PROGRESS, PUBLISHED, UNSEEN_PAUSE, Containers
+from platforms.errors import Rejected, Unavailable
+from platforms.http import THROTTLED
+from platforms.meta import QUOTA_PAUSE, SETTLED, VERDICTS, Meta, SelfRenewing, Verdicts, identity, word
 from platforms.text import emoji_as_bytes
 
 PHOTO = ImageLimits(types=(JPEG, PNG), max_bytes=8 * MB, max_aspect_ratio=10)       # widths are scaled
@@ -11,9 +18,15 @@ VIDEO = VideoLimits(types=(MP4, QUICKTIME), max_bytes=1024 * MB, max_width=1920,
 LINKS = 5       # documentation/threads/create-posts/text-attachments: different ones, those of the text and the attached one
 LINK = re.compile(r"(?:https?://|\bwww\.)\S*[^\s.,;:!?)\]'\"]", re.IGNORECASE)
 MEDIA_OPTIONS = ("altTexts", "isSpoilerMedia")
+# Option of ours: parameter of the container of a post.
+PARAMETERS = {"replyControl": "reply_control", "enableReplyApprovals": "enable_reply_approvals", "topicTag": "topic_tag",
+              "locationId": "location_id", "quotePostId": "quote_post_id", "linkAttachment": "link_attachment",
+              "isSpoilerMedia": "is_spoiler_media"}
+POLL = {"optionA": "option_a", "optionB": "option_b", "optionC": "option_c", "optionD": "option_d"}
+REPLY_PAUSE = 2.0           # seconds until a reply, which is a text, is ready to be published
 
 
-class Threads(Platform):
+class Threads(Containers, SelfRenewing):
     """A Threads profile."""
 
     name = "threads"
@@ -28,23 +41,133 @@ class Threads(Platform):
         "poll": PostType(caption_required=True, required=("poll",)),
         "link": PostType(caption_required=True, required=("linkAttachment",)),
     }
-    options = ("replyControl", "enableReplyApprovals", "topicTag", "locationId", "quotePostId", "firstComment")
+    options = ("replyControl", "enableReplyApprovals", "topicTag", "locationId", "quotePostId", "thread", "firstComment")
+    follow_options = ("thread", "firstComment")
     counts = "characters (an emoji counts its UTF-8 bytes)"
+    live = True
+    # A place needs threads_location_tagging as well, which not every app may ask for: see the setting `scopes`.
+    scopes = ("threads_basic", "threads_content_publish", "threads_manage_replies")
+    settings = {**Meta.settings, "api_url": "https://graph.threads.net/v1.0", "exchange_url": "https://graph.threads.net",
+                "authorize_url": "https://threads.com/oauth/authorize",
+                "token_url": "https://graph.threads.net/oauth/access_token", "public_url": "https://www.threads.com"}
+    exchange, renewal = "th_exchange_token", "th_refresh_token"
+    edge, publishing, state, reason, text = "threads", "threads_publish", "status", "error_message", "text"
+    passing = re.compile("FAILED_DOWNLOADING_VIDEO|UNKNOWN")
+    hiccups = frozenset({"1/2207052", "-2/2207003"})
+    unseen = frozenset({"24/4279009", "100/33"})
+    misleading = frozenset({"4/2207051", "10/2207051"})
+    verdicts = Verdicts({
+        **VERDICTS, "9/2207042": THROTTLED,     # the quota of a day, if it is told as Instagram tells its own
+        **dict.fromkeys(("/2207051", "/4279013", "1/2207052"), Rejected),       # spam; a restricted user; a file
+    })
+    waits = Verdicts({"9/2207042": QUOTA_PAUSE})
 
     def measure(self, caption):
         """Code points, but emojis in UTF-8 bytes."""
         return emoji_as_bytes(caption)
 
     def extra_problems(self, post_type, content):
-        """At most five links; a first comment within the limit of a post; no fourth option of a poll without a third."""
+        """At most five links; every reply within the limits of a post; no fourth option of a poll without a third."""
         options = content.options
-        links = {*LINK.findall(content.caption), options.get("linkAttachment")} - {None}
-        if len(links) > LINKS:
-            yield Problem("caption", "caption_links", f"the post has {len(links)} different links; Threads allows {LINKS}")
-        length = self.measure(options.get("firstComment", ""))
-        if length > self.limits.caption:
-            yield Problem("options/firstComment", "comment_length",
-                          f"the first comment has {length} {self.counts}; Threads allows {self.limits.caption}")
+        yield from _link_problems("caption", content.caption, options.get("linkAttachment"))
+        for path, text in _replies(options):
+            yield from _link_problems(path, text)
+            if (length := self.measure(text)) > self.limits.caption:
+                yield Problem(path, "comment_length",
+                              f"the reply has {length} {self.counts}; Threads allows {self.limits.caption}")
         poll = options.get("poll", {})
         if "optionD" in poll and "optionC" not in poll:
             yield Problem("options/poll/optionC", "required", "a poll with optionD needs optionC")
+
+    def profile(self, account):
+        """Who the account is. Its picture's address ends by itself."""
+        fields = "id,username,name,threads_profile_picture_url"
+        answer = self.call(account, "GET", "/me", query={"fields": fields})
+        username = answer.field("username")
+        return Profile(identity(answer), username, answer.field("name", default="") or username,
+                       answer.link("threads_profile_picture_url", default=None))
+
+    def page(self, account):
+        """Where the account's posts are shown."""
+        return f"{self.settings['public_url']}/@{account.username}"
+
+    def whole(self, content, children):
+        """The parameters of the container of the post."""
+        own = {name: word(content.options[ours]) for ours, name in PARAMETERS.items() if ours in content.options}
+        own["text"] = content.caption
+        if children:
+            return {"media_type": "CAROUSEL", "children": ",".join(children), **own}
+        if content.media:
+            return {**_file(content, 0), **own}
+        if poll := content.options.get("poll"):
+            own["poll_attachment"] = json.dumps({name: poll[ours] for ours, name in POLL.items() if ours in poll})
+        return {"media_type": "TEXT", **own}
+
+    def part(self, content, position):
+        """The parameters of the container of one file of a carousel."""
+        return {**_file(content, position), "is_carousel_item": "true"}
+
+    def follow(self, account, content, receipt):
+        """Publishes the further parts, each as a reply to the one before, and then the first comment as one to the post."""
+        done = receipt.get("replies", [])
+        for path, text in list(_replies(content.options))[len(done):]:
+            chained = done and path != "options/firstComment"
+            target = done[-1] if chained else receipt["public"]["id"]
+            if target is None:
+                raise Rejected("Threads does not say which post is ours, so that it gets no replies", rule="comment")
+            if "reply" not in receipt:
+                container = self.create(account, {"media_type": "TEXT", "text": text, "reply_to_id": target})
+                receipt = {**receipt, "reply": {"container": container, "startedAt": time.time()}}
+                yield receipt
+            reply = receipt["reply"]
+            media = self._settle(account, reply, text)
+            if media is None:
+                yield {**receipt, "reply": {**reply, "sentAt": time.time()}}
+                media = Published(self._soon(self.publish_container, account, reply["container"]), "")
+            done = [*done, media.id]
+            receipt = {name: value for name, value in receipt.items() if name != "reply"} | {"replies": done}
+            yield receipt
+
+    def _settle(self, account, reply, text):
+        """The reply that a container has become; None where it is ready to be published."""
+        answer = self._soon(self.look, account, reply["container"])
+        state = answer.field(self.state)
+        if state == PUBLISHED:
+            return self.seek(account, "replies", text, reply["startedAt"])
+        if state == IN_PROGRESS:
+            raise Unavailable("Threads still works on a reply", retry_after=REPLY_PAUSE)
+        if state != FINISHED:
+            raise Rejected("Threads could not make a reply", rule="comment", platform_code=state,
+                           platform_message=answer.field(self.reason, default=None))
+        if (left := reply.get("sentAt", 0) + SETTLED - time.time()) > 0:
+            raise Unavailable("Threads has not published a reply yet", retry_after=left)
+        return None
+
+    def _soon(self, verb, account, container):
+        """What `verb` does with a container, which at first may not be there yet."""
+        try:
+            return verb(account, container)
+        except Rejected as error:
+            if error.platform_code in self.unseen:
+                raise Unavailable("Threads does not know a reply yet", retry_after=UNSEEN_PAUSE) from None
+            raise
+
+
+def _replies(options):
+    """(path, text) of what is to follow the post, in this order."""
+    for position, text in enumerate(options.get("thread", ())):
+        yield f"options/thread/{position}", text
+    if "firstComment" in options:
+        yield "options/firstComment", options["firstComment"]
+
+
+def _link_problems(path, text, attached=None):
+    links = {*LINK.findall(text), attached} - {None}
+    if len(links) > LINKS:
+        yield Problem(path, "caption_links", f"the post has {len(links)} different links; Threads allows {LINKS}")
+
+
+def _file(content, position):
+    item, texts = content.media[position], content.options.get("altTexts", ())
+    kind = "video" if item.is_video else "image"
+    return {"media_type": kind.upper(), f"{kind}_url": item.url, "alt_text": texts[position] if position < len(texts) else None}

@@ -201,9 +201,10 @@ def test_a_video_that_is_being_published_is_processing(net, facebook, page):
     ({"video_status": "ready"}, True), ({"video_status": "processing"}, False), ({}, False),
 ])
 def test_the_shapes_of_a_video_that_is_public(net, facebook, page, status, there):
-    net.fault(READ, status=200, body={"id": "1", "status": status, "published": True, "permalink_url": "https://fb.example/1"})
+    link = "https://fb.example/1"
+    net.fault(READ, status=200, body={"id": "1", "status": status, "published": True, "permalink_url": link})
     result = facebook.check(page, {"video": "1"})
-    assert result == (Published("1", "https://fb.example/1") if there else Processing({"video": "1", "asked": 1}, 5))
+    assert result == (Published("1", link) if there else Processing({"video": "1", "asked": 1}, 5))
 
 
 def test_what_was_never_started_was_never_sent(facebook, page):

@@ -131,7 +131,8 @@ def test_a_login_that_makes_no_sense_is_tried_again(net, facebook, body):
 
 def test_profile(net, facebook):
     page = network.account(net)
-    assert facebook.profile(page) == Profile(page.platform_id, "bread", "Bread", f"https://scontent.test/{page.platform_id}.jpg")
+    picture = f"https://scontent.test/{page.platform_id}.jpg"
+    assert facebook.profile(page) == Profile(page.platform_id, "bread", "Bread", picture)
 
 
 # Tokens.

@@ -14,6 +14,7 @@ from tests.networks.instagram import SAMPLES, film, photo
 from tests.standins.instagram import COMMENT, COMMENTS, CREATE, ERRORS, LIST, PUBLISH, READ, STORIES
 
 IMAGE, CAROUSEL, REEL, STORY = SAMPLES.values()
+FAILED = "Error: Media upload has failed with error code"
 PROFILE = "https://www.instagram.com/bread/"
 
 
@@ -35,7 +36,8 @@ def ann(net):
 
 def given(net):
     """The parameters of the posts that are public, JSON read."""
-    return [{name: json.loads(value) if value[:1] in "[{" else value for name, value in post["given"].items()} for post in net.posts]
+    return [{name: json.loads(value) if value[:1] in "[{" else value for name, value in post["given"].items()}
+            for post in net.posts]
 
 
 # What a post becomes.
@@ -120,7 +122,8 @@ def test_a_container_whose_answer_was_lost_is_made_again(net, instagram, ann, fa
     with pytest.raises(Unavailable):
         next(steps)
     instagram.publish(ann, CAROUSEL, prepared(instagram, ann, CAROUSEL, receipt))
-    assert len(net.posts) == 1 and [file.get("image_url") for file in net.posts[0]["files"]] == ["https://media.test/1.jpg", None]
+    shown = [file.get("image_url") for file in net.posts[0]["files"]]
+    assert len(net.posts) == 1 and shown == ["https://media.test/1.jpg", None]
 
 
 @pytest.mark.parametrize("fault", [{"status": 500, "body": ""}, {"drop_answer": True}, {"status": 200, "body": {}},
@@ -237,9 +240,7 @@ def fails(instagram, ann, content, receipt=None):
 
 
 @pytest.mark.parametrize("reason, tries", [
-    ("Error: Media upload has failed with error code 2207026", 1), ("Error: Media upload has failed with error code 2207053", 3),
-    ("Error: Media upload has failed with error code 2207082", 3), ("Error: Media upload has failed with error code 2207052", 3),
-    ("Something else", 1),
+    (f"{FAILED} 2207026", 1), (f"{FAILED} 2207053", 3), (f"{FAILED} 2207082", 3), (f"{FAILED} 2207052", 3), ("Something else", 1),
 ])
 def test_a_file_that_cannot_be_processed(net, instagram, ann, reason, tries):
     net.broken["https://media.test/2.mp4"] = reason

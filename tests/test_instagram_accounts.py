@@ -104,7 +104,8 @@ def test_a_code_works_once_and_stays_out_of_errors(net, own):
     with pytest.raises(Rejected) as caught:
         own.redeem(*arguments)
     assert caught.value.platform_code == "100/36009"
-    net.fault("POST /oauth/access_token", status=400, body={"error": {"code": 100, "message": f"{arguments[0]['code']} {net.secret}"}})
+    message = f"{arguments[0]['code']} {net.secret}"
+    net.fault("POST /oauth/access_token", status=400, body={"error": {"code": 100, "message": message}})
     with pytest.raises(Rejected) as caught:
         own.redeem(*arguments)
     assert caught.value.platform_message == "[secret] [secret]"
@@ -122,8 +123,8 @@ def aged(cake, days):
         **keys, "renewedAt": keys["renewedAt"] - days * DAY, "expiresAt": keys["expiresAt"] - days * DAY})
 
 
-@pytest.mark.parametrize("days, force, renewed", [(0, False, False), (6.9, False, False), (7.1, False, True), (0.9, True, False),
-                                                  (1.1, True, True), (59, False, True)])
+@pytest.mark.parametrize("days, force, renewed", [
+    (0, False, False), (6.9, False, False), (7.1, False, True), (0.9, True, False), (1.1, True, True), (59, False, True)])
 def test_when_a_token_is_renewed(net, own, days, force, renewed):
     cake = aged(account(connected(own)[0]), days)
     net.advance(days * DAY)

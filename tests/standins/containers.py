@@ -50,8 +50,8 @@ class ContainerServer(Graph):
         moving = "video_url" in given or any("video_url" in child.given for child in children)
         polls = self.processing_polls if moving else self.processing_polls // 2
         broken = next((self.broken[url] for url in urls if url in self.broken), None)
-        one = Container(self.new_id(), owner, given, self.now(), polls, reason=broken, children=list(children), hidden=self.latency)
-        one.state = "ERROR" if broken else "FINISHED"
+        one = Container(self.new_id(), owner, given, self.now(), polls, reason=broken, hidden=self.latency)
+        one.state, one.children = "ERROR" if broken else "FINISHED", list(children)
         self.containers[one.id] = one
         return {"id": one.id}
 

@@ -1,0 +1,394 @@
+"""Posts on Threads, by an API as strict as the real one."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from platforms.base import Absent, Content, Published, Waiting
+from platforms.errors import Disconnected, PermissionMissing, PlatformError, Rejected, Unavailable, Unconfirmed
+from platforms.threads import Threads
+from tests.live import http_for, prepared, published
+from tests.networks import threads as network
+from tests.networks.instagram import film, photo
+from tests.networks.threads import SAMPLES
+from tests.standins.threads import CREATE, ERRORS, LIST, PUBLISH, READ
+
+TEXT, IMAGE, VIDEO, CAROUSEL, POLL, LINK = SAMPLES.values()
+PROFILE = "https://www.threads.com/@ann"
+
+
+@pytest.fixture
+def net():
+    with network.start() as net:
+        yield net
+
+
+@pytest.fixture
+def threads(net):
+    return Threads(http_for(net), network.settings(net))
+
+
+@pytest.fixture
+def ann(net):
+    return network.account(net)
+
+
+def given(net):
+    return [post["given"] for post in net.posts]
+
+
+# What a post becomes.
+
+def test_text_with_every_option(net, threads, ann):
+    published(threads, ann, Content("first", key="k-0"))
+    quoted = net.posts[0]["id"]
+    options = {"replyControl": "followers_only", "enableReplyApprovals": True, "topicTag": "Bread and rolls", "locationId": "900",
+               "quotePostId": quoted}
+    result = published(threads, ann, Content("Grüße 👋🏽 #bread", post_type="text", options=options, key="k-1"))
+    assert result.id == net.posts[1]["id"] and result.url.startswith(f"{PROFILE}/post/")
+    assert given(net)[1] == {
+        "media_type": "TEXT", "text": "Grüße 👋🏽 #bread", "reply_control": "followers_only", "enable_reply_approvals": "true",
+        "topic_tag": "Bread and rolls", "location_id": "900", "quote_post_id": quoted}
+
+
+@pytest.mark.parametrize("content, expected", [
+    (IMAGE, {"media_type": "IMAGE", "image_url": "https://media.test/1.jpg", "alt_text": "a loaf", "text": "hi"}),
+    (VIDEO, {"media_type": "VIDEO", "video_url": "https://media.test/1.mp4", "is_spoiler_media": "true", "text": "hi"}),
+    (LINK, {"media_type": "TEXT", "text": "hi", "link_attachment": "https://bread.example/menu"}),
+    (POLL, {"media_type": "TEXT", "text": "?", "poll_attachment": "{\"option_a\": \"yes\", \"option_b\": \"no\"}"}),
+    (replace(IMAGE, caption="", options={}), {"media_type": "IMAGE", "image_url": "https://media.test/1.jpg"}),
+    (replace(POLL, options={"poll": dict(zip(("optionA", "optionB", "optionC", "optionD"), "wxyz", strict=True))}),
+     {"media_type": "TEXT", "text": "?",
+      "poll_attachment": "{\"option_a\": \"w\", \"option_b\": \"x\", \"option_c\": \"y\", \"option_d\": \"z\"}"}),
+])
+def test_the_kinds_of_posts(net, threads, ann, content, expected):
+    assert published(threads, ann, content).id == net.posts[0]["id"]
+    assert given(net) == [expected]
+
+
+def test_carousel(net, threads, ann):
+    options = {"altTexts": ["a loaf", "", "a roll"], "isSpoilerMedia": True, "topicTag": "Bread"}
+    published(threads, ann, Content("hi", (photo(1), film(2), photo(3)), "carousel", options, "k-1"))
+    children = ",".join([one.id for one in net.containers.values()][:3])
+    assert given(net) == [{"media_type": "CAROUSEL", "children": children, "text": "hi", "is_spoiler_media": "true",
+                           "topic_tag": "Bread"}]
+    item = {"is_carousel_item": "true"}
+    assert net.posts[0]["files"] == [
+        {"media_type": "IMAGE", "image_url": "https://media.test/1.jpg", "alt_text": "a loaf", **item},
+        {"media_type": "VIDEO", "video_url": "https://media.test/2.mp4", **item},
+        {"media_type": "IMAGE", "image_url": "https://media.test/3.jpg", "alt_text": "a roll", **item}]
+
+
+@pytest.mark.parametrize("content, expected", [(TEXT, [2, 3, 5]), (VIDEO, [5, 10, 20, 30, 60, 60])])
+def test_a_container_is_waited_for_with_growing_pauses(net, threads, ann, content, expected):
+    net.processing_polls = 6
+    assert [step.after for step in threads.prepare(ann, content, {}) if isinstance(step, Waiting)] == expected
+
+
+def test_a_wait_goes_on_in_another_run(net, threads, ann):
+    steps = threads.prepare(ann, CAROUSEL, {})
+    receipt = next(step.receipt for step in steps if isinstance(step, Waiting))
+    receipt = prepared(threads, ann, CAROUSEL, json.loads(json.dumps(receipt)))
+    assert len(net.calls(CREATE)) == 3 and threads.publish(ann, CAROUSEL, receipt).id == net.posts[0]["id"]
+
+
+@pytest.mark.parametrize("fault", [{"status": 500, "body": ""}, {"drop_answer": True}, {"status": 200, "body": {}}])
+def test_a_post_stays_published_whatever_becomes_of_the_question_for_its_link(net, threads, ann, fault):
+    receipt = prepared(threads, ann, TEXT)
+    net.fault(READ, **fault)
+    assert threads.publish(ann, TEXT, receipt) == Published(net.posts[0]["id"], PROFILE)
+
+
+# Exactly once.
+
+IN_DOUBT = [({"drop_answer": True}, True), ({"drop_before": True}, False), ({"status": 504, "body": "<html>"}, False),
+            ({"status": 500, "body": "", "acts": True}, True), ({"status": 200, "body": "<html>", "acts": True}, True),
+            ({"status": 200, "body": {}, "acts": True}, True)]
+
+
+@pytest.mark.parametrize("fault, there", IN_DOUBT)
+@pytest.mark.parametrize("content", SAMPLES.values(), ids=SAMPLES)
+def test_of_a_post_in_doubt_the_container_knows(net, threads, ann, content, fault, there):
+    receipt = prepared(threads, ann, content)
+    net.fault(PUBLISH, **fault)
+    with pytest.raises(Unconfirmed):
+        threads.publish(ann, content, receipt)
+    found = threads.find(ann, content, receipt)
+    assert found == (Published(net.posts[0]["id"], found.url) if there else Absent())
+    again = threads.publish(ann, content, prepared(threads, ann, content, receipt))
+    assert again.id == net.posts[0]["id"] and len(net.posts) == 1
+
+
+def test_a_refusal_of_a_post_that_was_made_all_the_same(net, threads, ann):
+    receipt = prepared(threads, ann, TEXT)
+    net.fail("spam", acts=True)
+    assert threads.publish(ann, TEXT, receipt).id == net.posts[0]["id"]
+
+
+@pytest.mark.parametrize("row", ["spam", "spam_too"])
+def test_a_refusal_that_may_mislead_is_in_doubt_while_the_container_says_nothing(net, threads, ann, row):
+    receipt = prepared(threads, ann, TEXT)
+    net.fail(row)
+    net.fault(READ, status=500)
+    with pytest.raises(Unconfirmed):
+        threads.publish(ann, TEXT, receipt)
+
+
+def test_a_list_of_nonsense_says_nothing(net, threads, ann):
+    receipt = prepared(threads, ann, TEXT)
+    threads.publish(ann, TEXT, receipt)
+    net.fault(LIST, status=200, body={"data": [{"id": "1"}]})
+    with pytest.raises(Unavailable):
+        threads.find(ann, TEXT, receipt)
+
+
+# Containers that come to nothing.
+
+def fails(threads, ann, content, receipt=None):
+    """How a preparation goes that is tried again as long as it makes sense: the last error, and how often it was tried."""
+    for tries in range(1, 20):
+        try:
+            prepared(threads, ann, content, receipt)
+            return None, tries
+        except Unavailable as error:
+            receipt = error.receipt or receipt
+        except PlatformError as error:
+            return error, tries
+    raise AssertionError("without end")
+
+
+@pytest.mark.parametrize("reason, tries", [
+    ("FAILED_DOWNLOADING_VIDEO", 3), ("UNKNOWN", 3), ("FAILED_PROCESSING_AUDIO", 1), ("FAILED_PROCESSING_VIDEO", 1),
+    ("INVALID_ASPEC_RATIO", 1), ("INVALID_BIT_RATE", 1), ("INVALID_DURATION", 1), ("INVALID_FRAME_RATE", 1),
+    ("INVALID_AUDIO_CHANNELS", 1), ("INVALID_AUDIO_CHANNEL_LAYOUT", 1)])
+def test_a_file_that_cannot_be_processed(net, threads, ann, reason, tries):
+    net.broken["https://media.test/1.mp4"] = reason
+    error, tried = fails(threads, ann, VIDEO)
+    assert (type(error), error.rule, error.platform_message, tried) == (Rejected, "media", reason, tries)
+
+
+@pytest.mark.parametrize("row", ["fetch_failed", "fetch_timeout"])
+def test_a_file_that_cannot_be_fetched_is_tried_three_times(net, threads, ann, row):
+    net.fail(row, times=9)
+    error, tried = fails(threads, ann, IMAGE)
+    assert type(error) is Rejected and tried == 3
+
+
+def test_a_container_that_is_not_there_at_once(net, threads, ann):
+    net.latency = 2
+    assert fails(threads, ann, TEXT) == (None, 3) and len(net.containers) == 1
+
+
+def test_a_container_that_cannot_be_published_yet(net, threads, ann):
+    receipt = prepared(threads, ann, TEXT)
+    net.fail("not_found")
+    with pytest.raises(Unavailable) as caught:
+        threads.publish(ann, TEXT, receipt)
+    assert caught.value.retry_after == 10
+    assert threads.publish(ann, TEXT, prepared(threads, ann, TEXT, caught.value.receipt)).id == net.posts[0]["id"]
+
+
+def test_containers_that_expired_are_made_again(net, threads, ann):
+    receipt = prepared(threads, ann, CAROUSEL)
+    net.advance(86_401)
+    assert fails(threads, ann, CAROUSEL, receipt) == (None, 2) and len(net.containers) == 6
+
+
+# Errors.
+
+SURELY_NOT = {"app_limit", "user_limit", "page_limit", "call_limit", "quota"}
+LACKING, DEAD = {"permission", "ability"}, {"expired", "logged_out", "session"}
+DOUBTFUL = {"unknown", "unknown_as_400", "service", "passing", "bad_gateway"}
+OF_PUBLISHING = sorted(row for row, details in ERRORS.items() if details["endpoint"] == PUBLISH)
+
+
+@pytest.mark.parametrize("row", OF_PUBLISHING)
+def test_errors_of_publishing(net, threads, ann, row):
+    receipt = prepared(threads, ann, TEXT)
+    net.fail(row)
+    with pytest.raises(PlatformError) as caught:
+        threads.publish(ann, TEXT, receipt)
+    error, body = caught.value, ERRORS[row]["body"]["error"]
+    groups = [(Unavailable, SURELY_NOT | {"not_found"}), (Disconnected, DEAD), (PermissionMissing, LACKING),
+              (Unconfirmed, DOUBTFUL)]
+    assert type(error) is next((kind for kind, rows in groups if row in rows), Rejected) and not net.posts
+    assert error.platform_message == body.get("error_user_msg", body["message"])
+    assert "canary" not in repr(vars(error))
+    if row in SURELY_NOT:
+        assert (error.code, error.retry_after) == ("rate_limited", 3600 if row == "quota" else 900)
+
+
+@pytest.mark.parametrize("row", OF_PUBLISHING)
+def test_errors_of_preparing_leave_nothing_in_doubt(net, threads, ann, row):
+    net.fail(row, endpoint=CREATE)
+    with pytest.raises(PlatformError) as caught:
+        prepared(threads, ann, TEXT)
+    groups = [(Unavailable, SURELY_NOT | DOUBTFUL), (Disconnected, DEAD), (PermissionMissing, LACKING)]
+    assert type(caught.value) is next((kind for kind, rows in groups if row in rows), Rejected)
+
+
+def test_the_quota_of_a_day(net, threads, ann):
+    net.rates["posts"] = (1, 86_400)
+    published(threads, ann, TEXT)
+    with pytest.raises(Unavailable) as caught:
+        published(threads, ann, TEXT)
+    assert (caught.value.code, caught.value.retry_after) == ("rate_limited", 3600) and len(net.posts) == 1
+
+
+@pytest.mark.parametrize("scope, options", [("threads_content_publish", {}), ("threads_location_tagging", {"locationId": "900"})])
+def test_a_right_that_is_missing(net, threads, ann, scope, options):
+    net.tokens[network.TOKEN].scopes -= {scope}
+    with pytest.raises(PermissionMissing):
+        prepared(threads, ann, replace(TEXT, options=options))
+
+
+# What follows a post.
+
+SEQUEL = {"thread": ["two", "three"], "firstComment": "More"}
+
+
+@pytest.fixture
+def public(net, threads, ann):
+    """A post with a thread and a comment, and its receipt once it is public."""
+    content = replace(TEXT, options=SEQUEL)
+    post = published(threads, ann, content)
+    return content, {"public": {"id": post.id, "url": post.url}}
+
+
+def follow(threads, ann, content, receipt):
+    """What `follow` comes to: the last receipt, and the error that it ended with."""
+    try:
+        for receipt in threads.follow(ann, content, receipt):
+            receipt = json.loads(json.dumps(receipt))
+    except PlatformError as error:
+        return receipt, error
+    return receipt, None
+
+
+def patiently(threads, ann, content, receipt):
+    """The same, tried again as the publisher does, with the waits behind us."""
+    for _ in range(20):
+        receipt, error = follow(threads, ann, content, receipt)
+        if not isinstance(error, Unavailable | Unconfirmed):
+            return receipt, error
+        if "sentAt" in receipt.get("reply", {}):
+            receipt["reply"]["sentAt"] -= 60
+    raise AssertionError("without end")
+
+
+def shown(net):
+    """The texts of the replies, each with the place of what it answers."""
+    places = [post["id"] for post in net.posts]
+    return [(post["given"]["text"], places.index(post["replied_to"])) for post in net.posts[1:]]
+
+
+def test_thread_and_first_comment(net, threads, ann, public):
+    receipt, error = patiently(threads, ann, *public)
+    assert error is None and shown(net) == [("two", 0), ("three", 1), ("More", 0)]
+    assert receipt["replies"] == [post["id"] for post in net.posts[1:]] and "reply" not in receipt
+    seen = len(net.requests)
+    assert follow(threads, ann, public[0], receipt) == (receipt, None) and len(net.requests) == seen
+
+
+def test_a_reply_is_waited_for(net, threads, ann, public):
+    net.processing_polls = 2
+    receipt, error = follow(threads, ann, *public)
+    assert type(error) is Unavailable and error.retry_after == 2 and receipt["reply"]["container"]
+    assert patiently(threads, ann, public[0], receipt)[1] is None and len(net.calls(CREATE)) == 4
+
+
+@pytest.mark.parametrize("fault, there", IN_DOUBT)
+@pytest.mark.parametrize("before", [0, 1, 2])
+def test_a_reply_in_doubt_is_never_published_twice(net, threads, ann, public, before, fault, there):
+    content, receipt = public
+    net.processing_polls = 0
+    for step in threads.follow(ann, content, receipt):
+        receipt = step
+        if len(receipt.get("replies", [])) == before and "sentAt" in receipt.get("reply", {}):
+            net.fault(PUBLISH, **fault)
+            break
+    steps = threads.follow(ann, content, {**receipt, "reply": {**receipt["reply"], "sentAt": 0}})
+    receipt = next(steps)
+    with pytest.raises(Unconfirmed):
+        next(steps)
+    assert len(net.posts) == 1 + before + there
+    if not there:
+        receipt, error = follow(threads, ann, content, receipt)
+        assert type(error) is Unavailable and 50 < error.retry_after <= 60 and len(net.posts) == 1 + before
+    receipt, error = patiently(threads, ann, content, receipt)
+    assert error is None and shown(net) == [("two", 0), ("three", 1), ("More", 0)]
+    assert receipt["replies"] == [post["id"] for post in net.posts[1:]]
+
+
+def test_a_run_that_died_after_each_step_is_gone_on_with(net, threads, ann, public):
+    content, receipt = public
+    for _ in range(60):
+        try:
+            step = next(threads.follow(ann, content, receipt), None)
+        except Unavailable:
+            if "sentAt" in receipt.get("reply", {}):
+                receipt["reply"]["sentAt"] -= 60
+            continue
+        if step is None:
+            break
+        receipt = json.loads(json.dumps(step))
+        if "sentAt" in receipt.get("reply", {}):        # it sends before it dies
+            threads.publish_container(ann, receipt["reply"]["container"])
+    assert shown(net) == [("two", 0), ("three", 1), ("More", 0)]
+
+
+def test_a_reply_that_is_not_there_at_once(net, threads, ann, public):
+    net.latency = 1
+    receipt, error = follow(threads, ann, *public)
+    assert type(error) is Unavailable and error.retry_after == 10
+    assert patiently(threads, ann, public[0], receipt)[1] is None and len(net.posts) == 4
+
+
+def test_a_reply_that_cannot_be_published_yet(net, threads, ann, public):
+    net.processing_polls = 0
+    net.fail("not_found")
+    receipt, error = follow(threads, ann, *public)
+    assert type(error) is Unavailable and error.retry_after == 10
+    assert patiently(threads, ann, public[0], receipt)[1] is None and len(net.posts) == 4
+
+
+@pytest.mark.parametrize("row, expected", [("too_long", Rejected), ("permission", PermissionMissing), ("expired", Disconnected)])
+def test_a_reply_that_is_refused(net, threads, ann, public, row, expected):
+    net.fail(row, endpoint=CREATE)
+    assert type(patiently(threads, ann, *public)[1]) is expected and len(net.posts) == 1
+
+
+def test_a_reply_that_expired_while_threads_was_away(net, threads, ann, public):
+    receipt = next(threads.follow(ann, *public))
+    net.advance(86_401)
+    error = patiently(threads, ann, public[0], receipt)[1]
+    assert (type(error), error.rule, error.platform_code) == (Rejected, "comment", "EXPIRED")
+
+
+def test_after_a_reply_whose_id_nobody_knows_the_thread_ends(net, threads, ann, public):
+    content, receipt = public
+    net.processing_polls = 0
+    steps = threads.follow(ann, content, receipt)
+    receipt = [next(steps), next(steps)][-1]
+    threads.publish_container(ann, receipt["reply"]["container"])
+    net.posts[1]["given"]["text"] = "changed"
+    receipt, error = patiently(threads, ann, content, receipt)
+    assert type(error) is Rejected and error.rule == "comment" and receipt["replies"] == [None] and len(net.posts) == 2
+
+
+def test_a_post_whose_id_nobody_knows_gets_no_replies(threads, ann):
+    content = replace(TEXT, options=SEQUEL)
+    assert follow(threads, ann, content, {"public": {"id": None, "url": PROFILE}})[1].rule == "comment"
+
+
+@pytest.mark.parametrize("options, problems", [
+    (SEQUEL, []),
+    ({"thread": ["x" * 501, "x" * 500]}, [("options/thread/0", "comment_length")]),
+    ({"thread": ["ok", "😀" * 126]}, [("options/thread/1", "comment_length")]),
+    ({"firstComment": "x" * 501}, [("options/firstComment", "comment_length")]),
+    ({"thread": [" ".join(f"https://{letter}.test" for letter in "abcdef")]}, [("options/thread/0", "caption_links")]),
+])
+def test_what_follows_is_within_the_limits_of_a_post(threads, options, problems):
+    found = threads.problems(replace(TEXT, options=options))
+    assert [(problem.path, problem.rule) for problem in found] == problems
