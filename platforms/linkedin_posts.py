@@ -11,7 +11,7 @@ MEDIA_URN = re.compile(r"urn:li:(?:image|video):[A-Za-z0-9_-]{1,200}")
 RESERVED = re.compile(r"[\\|{}@\[\]()<>#*_~]")
 # What keeps its meaning: a mention as LinkedIn writes it, and a hashtag.
 MARK = re.compile(r"@\[([^\[\]\n]{1,200})\]\((urn:li:(?:person|organization):[A-Za-z0-9_-]{1,100})\)|(?<![\w/&=?#.@-])#(?=\w)")
-LINK = re.compile(r"\S*\w\.\w\S*")
+LINK = re.compile(r"\w\.\w")       # in a word
 TEMPLATE = re.compile(r"\{hashtag\|\\?[#\uFF03]\|([^{}|]*)\}")     # the other way in which LinkedIn writes hashtags
 
 
@@ -49,9 +49,9 @@ def is_ours(answer, position, post) -> bool | None:
     if ours.keys() != theirs.keys() or any(
             answer.field(*at, "content", kind, mark, default=None) != ours.get(kind, {}).get(mark) for kind, mark in marks):
         return False
-    texts = [plain(text).strip() for text in (answer.field(*at, "commentary", default=""), post["commentary"])]
-    alike = len({LINK.sub("", text) for text in texts}) == 1 and all(LINK.search(text) for text in texts)
-    return texts[0] == texts[1] or (None if alike else False)
+    shown, sent = (plain(text).strip() for text in (answer.field(*at, "commentary", default=""), post["commentary"]))
+    alike = LINK.search(shown) and LINK.search(sent) and _unlinked(shown) == _unlinked(sent)
+    return shown == sent or (None if alike else False)
 
 
 def _shown(content, ids):
@@ -67,6 +67,11 @@ def _shown(content, ids):
     if len(media) > 1:
         return {"multiImage": {"images": media}}
     return {"media": {**media[0], **({"title": options["title"]} if "title" in options else {})}} if media else None
+
+
+def _unlinked(text):
+    """The words that are no links."""
+    return [word for word in text.split() if not LINK.search(word)]
 
 
 def _escaped(text):

@@ -235,6 +235,15 @@ def test_links_that_linkedin_shortened_prove_nothing(net, linkedin, page):
     assert linkedin.find(page, replace(content, caption="New: #a"), {"media": []}) == Absent()
 
 
+def test_recognising_takes_time_in_proportion_to_the_text(net, linkedin, page):
+    content = Content("漢" * 2990 + ".a", key="k-1", sent_ago=LONG_AGO)
+    for number in range(20):
+        linkedin.publish(page, replace(content, caption=f"{number}{content.caption}"), {"media": []})
+    start = time.process_time()
+    assert linkedin.find(page, content, {"media": []}) is None
+    assert time.process_time() - start < 1
+
+
 def test_posts_from_before_the_first_sending_are_not_taken_for_it(net, linkedin, page):
     published(linkedin, page, Content("hi", key="k-1"))
     net.advance(1000)
