@@ -105,6 +105,7 @@ def _worker(desk, environ):
 
 
 def _target(desk, store, module, net, name, size):
+    desk.clear()
     content, account = module.SAMPLES["video"], module.account(net)
     key = f"{desk.team.id}/live/{secrets.token_hex(8)}.mp4"
     store.put(key, Film(size), size, "video/mp4")
