@@ -97,6 +97,8 @@ class Facebook(FacebookLogin, Commenting):
         kind = self._kind(content)
         if kind == "story":
             return self._publish_story(account, receipt)
+        if receipt.get("published"):
+            return Processing(receipt, 0)
         if "video" in receipt:
             return self._publish_video(account, content, receipt, kind)
         form = {"message": content.caption, "link": content.options.get("link"), "place": content.options.get("placeId")}
@@ -108,7 +110,11 @@ class Facebook(FacebookLogin, Commenting):
 
     def check(self, account, receipt):
         """Asks whether a video is processed and public."""
-        answer = self._video(account, receipt["video"])
+        try:
+            answer = self._video(account, receipt["video"])
+        except (Rejected, PermissionMissing) as error:      # which says nothing of the post
+            raise Unavailable("Facebook does not tell the state of the video", platform_code=error.platform_code,
+                              platform_message=error.platform_message) from None
         if _public(answer):
             return Published(receipt["video"], self._video_url(answer, receipt["video"]))
         if error := _broken(answer):
@@ -191,10 +197,12 @@ class Facebook(FacebookLogin, Commenting):
             self._send_rest(account, item, receipt, begun)
             receipt = {**receipt, "sent": True}
             yield receipt
-        asked = 0
-        while not self._arrived(account, receipt, kind):
-            yield Waiting(receipt, pause(asked))
-            asked += 1
+        while not self._arrived(answer := self._video(account, receipt["video"]), receipt, kind):
+            waited = receipt.get("waited", 0)
+            receipt = {**receipt, "waited": waited + 1}
+            yield Waiting(receipt, pause(waited))
+        if _public(answer):     # by a sending of which we know no end
+            yield {**receipt, "published": True}
 
     def _send_rest(self, account, item, receipt, begun):
         offset = _transferred(self._video(account, receipt["video"])) if begun else 0
@@ -207,14 +215,13 @@ class Facebook(FacebookLogin, Commenting):
             self.send("POST", f"{self.settings['upload_url']}/{receipt['video']}", headers=headers, body=file,
                       size=item.bytes - offset, secrets=(token,))
 
-    def _arrived(self, account, receipt, kind):
+    def _arrived(self, answer, receipt, kind):
         """Whether the last call may be made: for a reel once Facebook has the file, for a story once it has looked at it."""
-        answer = self._video(account, receipt["video"])
         if error := _broken(answer):
             if _video_status(answer) == "error":
                 raise error
-            left = {name: receipt[name] for name in receipt.keys() - {"video", "sent"}}
-            raise Unavailable("Facebook has lost the uploaded video", receipt=left, platform_message=error.platform_message)
+            raise Unavailable("Facebook has lost the uploaded video", receipt={"startedAt": receipt["startedAt"]},
+                              platform_message=error.platform_message)
         uploaded = answer.field("status", "uploading_phase", "status", default=None) in DONE
         return _video_status(answer) in ("upload_complete", "ready") or (kind == "reel" and uploaded)
 

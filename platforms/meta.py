@@ -9,9 +9,9 @@ import json
 import time
 from datetime import datetime
 
-from platforms.errors import Disconnected, PermissionMissing, Rejected, Unavailable
+from platforms.errors import Disconnected, PermissionMissing, PlatformError, Rejected, Unavailable
 from platforms.http import THROTTLED
-from platforms.oauth import OAuthPlatform, credentials_from
+from platforms.oauth import REFRESH_EARLY, OAuthPlatform, credentials_from
 
 FAILURES = range(300, 600)          # statuses; the body says more than they do
 THROTTLE_PAUSE = 900.0              # seconds, where a network asks to slow down and says not for how long
@@ -145,8 +145,10 @@ class FacebookLogin(Meta):
         if not force:
             return None
         page, token = account.credentials["pageId"], account.credentials["userToken"]
-        fresh = self.read(token, f"/{page}", fields="access_token").field("access_token")
-        return None if fresh == account.credentials["accessToken"] else {**account.credentials, "accessToken": fresh}
+        fresh = self.read(token, f"/{page}", fields="access_token").field("access_token", default=None)
+        if fresh in (None, account.credentials["accessToken"]):     # none for who lost the role on the Page
+            return None
+        return {**account.credentials, "accessToken": fresh}
 
     def proof(self, token):
         """Shows that the app itself uses the token, which an app may demand of every call (`Require App Secret`)."""
@@ -215,8 +217,12 @@ class SelfRenewing(Meta):
         try:
             answer = self.grant(f"{self.settings['exchange_url']}/refresh_access_token", grant_type=self.renewal,
                                 access_token=account.credentials["accessToken"])
-        except Unavailable:
-            if force or account.credentials["expiresAt"] - time.time() < RENEW_AFTER:
+        except Disconnected:
+            if force:
+                return None     # a dead token gets no new one
+            raise
+        except PlatformError:
+            if force or account.credentials["expiresAt"] - time.time() < REFRESH_EARLY:
                 raise
             return None
         return {**account.credentials, **self._lasting(answer)}

@@ -259,7 +259,8 @@ def test_photos_that_have_vanished_by_now_are_sent_again(net, facebook, page):
     receipt["photosAt"] -= 21 * 3600
     net.advance(25 * 3600)
     again = prepared(facebook, page, SAMPLES["image"], receipt)
-    assert again["startedAt"] == receipt["startedAt"] and facebook.publish(page, SAMPLES["image"], again).id == net.posts[0]["id"]
+    assert again["startedAt"] == receipt["startedAt"]
+    assert facebook.publish(page, SAMPLES["image"], again).id == net.posts[0]["id"]
 
 
 def test_a_finished_preparation_asks_for_nothing_but_the_state_of_a_video(net, facebook, page):
@@ -351,6 +352,22 @@ def test_a_video_that_breaks_after_the_last_call_fails(net, facebook, page):
     with pytest.raises(Rejected) as caught:
         facebook.check(page, receipt)
     assert caught.value.platform_message == "The video is broken"
+
+
+@pytest.mark.parametrize("row", ["missing", "permission", "service"])
+def test_a_refused_question_says_nothing_of_a_video(net, facebook, page, row):
+    receipt = prepared_reel(net, facebook, page)
+    net.fail(row, endpoint=READ)
+    with pytest.raises(Unavailable):
+        facebook.check(page, receipt)
+
+
+def test_a_reel_that_is_public_by_now_is_not_published_again(net, facebook, page):
+    receipt = prepared_reel(net, facebook, page)
+    assert finished(facebook, page, Processing(receipt))[0].id == net.posts[0]["id"]
+    again = prepared(facebook, page, SAMPLES["reel"], receipt)
+    assert finished(facebook, page, facebook.publish(page, SAMPLES["reel"], again))[0].id == net.posts[0]["id"]
+    assert len(net.calls(REELS)) == 1
 
 
 def test_a_video_that_ends_as_a_draft_says_so(net, facebook, page):

@@ -161,6 +161,11 @@ def test_the_same_token_again_is_no_way_out(net, facebook):
     assert facebook.refresh(network.account(net), force=True) is None
 
 
+def test_who_may_no_longer_publish_on_the_page_has_no_way_out(net, facebook):
+    net.pages[network.account(net).platform_id].tasks = ()
+    assert facebook.refresh(network.account(net), force=True) is None
+
+
 def test_when_the_users_token_has_ended_too_a_person_is_needed(net, facebook):
     network.expire(net)
     net.advance(61 * 86_400)

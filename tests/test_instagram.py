@@ -240,7 +240,8 @@ def fails(instagram, ann, content, receipt=None):
 
 
 @pytest.mark.parametrize("reason, tries", [
-    (f"{FAILED} 2207026", 1), (f"{FAILED} 2207053", 3), (f"{FAILED} 2207082", 3), (f"{FAILED} 2207052", 3), ("Something else", 1),
+    (f"{FAILED} 2207026", 1), (f"{FAILED} 2207053", 3), (f"{FAILED} 2207082", 3), (f"{FAILED} 2207052", 3),
+    ("Something else", 1),
 ])
 def test_a_file_that_cannot_be_processed(net, instagram, ann, reason, tries):
     net.broken["https://media.test/2.mp4"] = reason

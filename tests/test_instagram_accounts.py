@@ -139,10 +139,12 @@ def test_when_a_token_is_renewed(net, own, days, force, renewed):
 def test_a_token_that_is_still_good_is_used_while_it_cannot_be_renewed(net, own):
     cake = account(connected(own)[0])
     net.advance(8 * DAY)
-    net.fault(RENEW, status=500, times=2)
-    assert own.refresh(aged(cake, 8)) is None
+    for status, code in ((500, 1), (400, 100), (403, 10)):
+        net.fault(RENEW, status=status, body={"error": {"code": code}})
+        assert own.refresh(aged(cake, 8)) is None
+    net.fault(RENEW, status=500)
     with pytest.raises(Unavailable):
-        own.refresh(aged(cake, 54))
+        own.refresh(aged(cake, 60))
 
 
 def test_a_token_that_has_ended_cannot_be_renewed(net, own):

@@ -43,8 +43,8 @@ def given(net):
 def test_text_with_every_option(net, threads, ann):
     published(threads, ann, Content("first", key="k-0"))
     quoted = net.posts[0]["id"]
-    options = {"replyControl": "followers_only", "enableReplyApprovals": True, "topicTag": "Bread and rolls", "locationId": "900",
-               "quotePostId": quoted}
+    options = {"replyControl": "followers_only", "enableReplyApprovals": True, "topicTag": "Bread and rolls",
+               "locationId": "900", "quotePostId": quoted}
     result = published(threads, ann, Content("Grüße 👋🏽 #bread", post_type="text", options=options, key="k-1"))
     assert result.id == net.posts[1]["id"] and result.url.startswith(f"{PROFILE}/post/")
     assert given(net)[1] == {
@@ -236,7 +236,8 @@ def test_the_quota_of_a_day(net, threads, ann):
     assert (caught.value.code, caught.value.retry_after) == ("rate_limited", 3600) and len(net.posts) == 1
 
 
-@pytest.mark.parametrize("scope, options", [("threads_content_publish", {}), ("threads_location_tagging", {"locationId": "900"})])
+@pytest.mark.parametrize("scope, options", [
+    ("threads_content_publish", {}), ("threads_location_tagging", {"locationId": "900"})])
 def test_a_right_that_is_missing(net, threads, ann, scope, options):
     net.tokens[network.TOKEN].scopes -= {scope}
     with pytest.raises(PermissionMissing):
@@ -353,7 +354,8 @@ def test_a_reply_that_cannot_be_published_yet(net, threads, ann, public):
     assert patiently(threads, ann, public[0], receipt)[1] is None and len(net.posts) == 4
 
 
-@pytest.mark.parametrize("row, expected", [("too_long", Rejected), ("permission", PermissionMissing), ("expired", Disconnected)])
+@pytest.mark.parametrize("row, expected", [
+    ("too_long", Rejected), ("permission", PermissionMissing), ("expired", Disconnected)])
 def test_a_reply_that_is_refused(net, threads, ann, public, row, expected):
     net.fail(row, endpoint=CREATE)
     assert type(patiently(threads, ann, *public)[1]) is expected and len(net.posts) == 1

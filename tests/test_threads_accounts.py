@@ -71,8 +71,8 @@ def test_a_wrong_app(net):
 def test_a_token_is_renewed_every_week(net, threads):
     ann = network.account(net)
     assert not threads.refresh_due(ann) and threads.refresh(ann) is None
-    older = Account(ann.platform_id, ann.username, credentials={
-        **ann.credentials, "renewedAt": ann.credentials["renewedAt"] - 5 * DAY, "expiresAt": ann.credentials["expiresAt"] - 5 * DAY})
+    times = {name: ann.credentials[name] - 5 * DAY for name in ("renewedAt", "expiresAt")}
+    older = Account(ann.platform_id, ann.username, credentials={**ann.credentials, **times})
     assert threads.refresh_due(older)
     fresh = threads.refresh(older)
     assert fresh["accessToken"] != network.TOKEN and fresh["expiresAt"] > older.credentials["expiresAt"] + 7 * DAY
@@ -86,6 +86,8 @@ def test_a_token_that_is_dead_needs_a_person(net, threads):
     with pytest.raises(Disconnected) as caught:
         published(threads, ann, network.SAMPLES["text"])
     assert caught.value.platform_code == "190/463"
+    assert threads.refresh(ann, force=True) is None
+    older = Account(ann.platform_id, ann.username, credentials={**ann.credentials, "renewedAt": 0})
     with pytest.raises(Disconnected) as caught:
-        threads.refresh(ann, force=True)
+        threads.refresh(older)
     assert "canary" not in repr(vars(caught.value))

@@ -18,6 +18,7 @@ SAMPLES = {
     "link": Content("hi", post_type="link", options={"linkAttachment": "https://bread.example/menu"}, key="k-1"),
 }
 PUBLISH = THREADS_PUBLISH
+RENEWS = False      # a token is traded for a new one while it is good, and only then
 
 
 def start():
@@ -30,8 +31,8 @@ def start():
 
 def settings(net):
     """The connector's settings that lead to `net`."""
-    return {"api_url": net.url + ROOT, "authorize_url": f"{net.url}/oauth/authorize", "token_url": f"{net.url}/oauth/access_token",
-            "exchange_url": net.url, "client_id": net.app, "client_secret": net.secret}
+    return {"api_url": net.url + ROOT, "authorize_url": f"{net.url}/oauth/authorize", "exchange_url": net.url,
+            "token_url": f"{net.url}/oauth/access_token", "client_id": net.app, "client_secret": net.secret}
 
 
 def account(net):
