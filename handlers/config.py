@@ -10,9 +10,6 @@ from urllib.parse import urlsplit
 
 LEFT = "running.env"    # in the data directory of `posthorn up`, readable by its owner alone
 
-PLATFORMS = ("instagram", "tiktok", "youtube", "linkedin", "twitter", "facebook", "pinterest", "bluesky", "threads", "mastodon", "gbp")
-
-
 CAPTION_TIMEOUT = 90    # seconds at most: an Idempotency-Key takes a request for dead after 120
 HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
 HEADER_VALUE = re.compile(r"[\x21-\x7e](?:[\t\x20-\x7e]{0,4000}[\x21-\x7e])?")
@@ -87,7 +84,7 @@ class Config:
             metrics_host=env.text("POSTHORN_METRICS_HOST", "127.0.0.1"),
             metrics_port=env.number("POSTHORN_METRICS_PORT", None),
             validate_responses=env.text("POSTHORN_VALIDATE_RESPONSES", "") == "1",
-            platforms={name: env.section(f"POSTHORN_{name.upper()}_") for name in PLATFORMS},
+            platforms=env.sections(),
         )
 
 
@@ -161,5 +158,12 @@ class _Env:
             raise ConfigError(f"{name} must be a comma-separated list of host:port")
         return frozenset((host.strip("[]").lower(), int(port)) for host, _, port in pairs)
 
-    def section(self, prefix):
-        return {name[len(prefix):].lower(): value for name, value in self._environ.items() if name.startswith(prefix) and value}
+    def sections(self):
+        """What POSTHORN_<NAME>_… sets, by <name>, whatever it is: a network takes the section with its name."""
+        sections = {}
+        for variable, value in self._environ.items():
+            prefix, _, rest = variable.partition("_")
+            name, _, key = rest.partition("_")
+            if prefix == "POSTHORN" and key and value:
+                sections.setdefault(name.lower(), {})[key.lower()] = value
+        return sections
