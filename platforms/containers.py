@@ -8,10 +8,11 @@ import time
 
 from platforms.base import Absent, Published, Waiting
 from platforms.errors import PermissionMissing, PlatformError, Rejected, Unavailable, Unconfirmed
-from platforms.meta import PAUSES, SKEW, Meta, identity, moment, pause, same_text
+from platforms.meta import PAUSES, SETTLED, SKEW, Meta, identity, moment, pause, same_text
 
 IN_PROGRESS, FINISHED, PUBLISHED, ERROR, EXPIRED = "IN_PROGRESS", "FINISHED", "PUBLISHED", "ERROR", "EXPIRED"
 STILL = (2.0, 3.0, 5.0, 10.0, 20.0, 30.0, 60.0)     # seconds between questions, where there is no video
+FRESH = 60.0            # seconds for which a container that is ready is not noted as ready again
 UNSEEN = 3              # times that a container may not be there although it was made, before another one is made
 UNSEEN_PAUSE = 10.0     # seconds
 LISTED = 10             # newest posts among which a published one is looked for
@@ -57,6 +58,8 @@ class Containers(Meta):
         receipt, state = yield from self._wait(account, content, receipt, receipt["container"])
         if state == PUBLISHED:      # by a sending of which we know no end
             yield {**receipt, "published": True}
+        elif time.time() - receipt.get("readyAt", 0) > FRESH:
+            yield {**receipt, "readyAt": time.time()}       # the sending comes next: `find` counts from here
 
     def publish(self, account, content, receipt):
         """Publishes the container. Where that is refused, the container says whether it is public all the same."""
@@ -69,13 +72,14 @@ class Containers(Meta):
         return Published(media, self._link(account, media))
 
     def find(self, account, content, receipt):
-        """Asks the container."""
+        """Asks the container. One that is not published yet may still be, by a request that the network is slow to work off."""
         if "container" not in receipt:
             return Absent()
         state = self.look(account, receipt["container"]).field(self.state)
         if state == PUBLISHED:
             return self._seek(account, content, receipt)
-        return Absent() if state in (FINISHED, EXPIRED) else None
+        settled = state == FINISHED and time.time() - receipt.get("readyAt", 0) > SETTLED
+        return Absent() if settled or state == EXPIRED else None
 
     def kind(self, content):
         """The post type."""

@@ -21,7 +21,8 @@ PAGE = 100                          # entries of a list that are asked for at on
 MOST_PAGES = 50
 SKEW = 30                           # seconds between our clock and that of a network
 RENEWABLE_AFTER, RENEW_AFTER = 86_400.0, 7 * 86_400.0       # seconds: age at which a token may be, and is, traded for a new one
-SETTLED = 60.0                      # seconds after which a comment that is not listed was not written
+SETTLED = 300.0                     # seconds after which what is not there yet will not come: calls end after 60
+SECRET = {"client_secret", "code", "access_token", "fb_exchange_token"}     # parameters that nobody may see
 
 
 class Verdicts(dict):
@@ -114,9 +115,6 @@ class Meta(OAuthPlatform):
     def grant(self, url, **query):
         """The answer of an endpoint that gives tokens for what is in `query`, all of which stays out of errors."""
         return self.send("GET", url, query=query, secrets=tuple(query[name] for name in SECRET & query.keys()))
-
-
-SECRET = {"client_secret", "code", "access_token", "fb_exchange_token"}
 
 
 class FacebookLogin(Meta):

@@ -8,6 +8,7 @@ import pytest
 from platforms.base import Absent, Content, Published, Waiting
 from platforms.errors import Disconnected, PermissionMissing, PlatformError, Rejected, Unavailable, Unconfirmed
 from platforms.instagram import Instagram
+from platforms.meta import SETTLED
 from tests.live import http_for, prepared, published
 from tests.networks import instagram as network
 from tests.networks.instagram import SAMPLES, film, photo
@@ -149,7 +150,9 @@ def test_of_a_post_in_doubt_the_container_knows(net, instagram, ann, content, fa
     with pytest.raises(Unconfirmed):
         instagram.publish(ann, content, receipt)
     found = instagram.find(ann, content, receipt)
-    assert found == (Published(net.posts[0]["id"], found.url) if there else Absent())
+    assert found == (Published(net.posts[0]["id"], found.url) if there else None)
+    later = {**receipt, "readyAt": receipt["readyAt"] - SETTLED}
+    assert instagram.find(ann, content, later) == (found if there else Absent())
     again = instagram.publish(ann, content, prepared(instagram, ann, content, receipt))
     assert again.id == net.posts[0]["id"] and len(net.posts) == 1
 
@@ -159,6 +162,14 @@ def test_of_a_post_in_doubt_the_container_knows(net, instagram, ann, content, fa
 def test_what_the_states_of_a_container_tell(net, instagram, ann, state, expected):
     net.fault(READ, status=200, body={"id": "1", "status_code": state})
     assert instagram.find(ann, IMAGE, {"container": "1"}) == expected
+
+
+def test_a_container_is_noted_as_ready_before_each_sending(net, instagram, ann):
+    receipt = prepared(instagram, ann, IMAGE)
+    noted = receipt["readyAt"]
+    assert prepared(instagram, ann, IMAGE, receipt) == receipt
+    again = prepared(instagram, ann, IMAGE, {**receipt, "readyAt": noted - 61})
+    assert again["readyAt"] >= noted
 
 
 def test_what_was_never_started_was_never_sent(instagram, ann):
@@ -364,7 +375,7 @@ def test_a_comment_in_doubt_is_looked_for_and_never_written_twice(net, instagram
     with pytest.raises(Unconfirmed):
         next(steps)
     assert len(texts(net)) == there
-    receipt["comment"]["sentAt"] -= 60
+    receipt["comment"]["sentAt"] -= SETTLED
     assert "id" in list(instagram.follow(ann, content, receipt))[-1]["comment"]
     assert texts(net) == ["More"] and len(net.calls(COMMENTS)) == 1
 
