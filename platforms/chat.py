@@ -26,6 +26,7 @@ AGAIN = {408, 429, *range(500, 600)} - {501, 505}
 UNKNOWN_MODEL = {"model_not_found", "invalid_model", "not_found_error"}
 NO_QUOTA = {"insufficient_quota", "billing_error"}
 MOST_TOKENS = 1_000_000_000
+SHORT = 6                   # characters of a setting below which it is not looked for in captions
 MESSAGE_TOKENS = 4          # what the format adds to each message: OpenAI's own rule of thumb
 KEY = re.compile(r"[\x21-\x7e]+")
 LOOK = "look at POSTHORN_CAPTION_MODEL and POSTHORN_CAPTION_URL"
@@ -93,14 +94,17 @@ class Bill:
     tokens: int = 0
     estimated: bool = False
 
-    def add(self, answer, messages, text):
-        """Adds one answer: what it reports, or else a count of the question and of `text`."""
-        usage = answer.get("usage") if isinstance(answer, dict) else None
-        reported = usage.get("total_tokens") if isinstance(usage, dict) else None
-        if isinstance(reported, int) and not isinstance(reported, bool) and 0 < reported <= MOST_TOKENS:
+    def add(self, answer, messages):
+        """Adds one answer: what it reports, or else a count of the question and of what the model said."""
+        reported = _reported(answer)
+        if reported is not None:
             self.tokens += reported
-        else:
-            self.tokens, self.estimated = self.tokens + count_tokens(messages, text), True
+        elif _message(answer):
+            self.guess(messages, _text_of(answer))
+
+    def guess(self, messages, text=""):
+        """Adds a count of ours: of a question that was read, and as much of the answer as is known."""
+        self.tokens, self.estimated = self.tokens + count_tokens(messages, text), True
 
 
 @dataclass(frozen=True)
@@ -132,8 +136,9 @@ class Chat:
         self._headers, self._timeout = {**bearer, **(headers or {}), "Content-Type": "application/json"}, timeout
         # The address comes from the operator alone, never from a user: a model server in the own network is the usual case.
         self._fetcher = Fetcher(allow_private={(base.host, base.port)})
-        odd_name = [model] if len(model) > 4 and not model.isalpha() else []    # "mistral" is a wind as well
-        self.secrets = tuple({url, base.authority, *odd_name, *([key] if key else []), *(headers or {}).values()})
+        # Short values and plain words, such as "true" or "mistral", stand in captions for other reasons.
+        told = [key or "", model, *(headers or {}).values()]
+        self.secrets = (url, base.authority, *(value for value in told if len(value) >= SHORT and not value.isalpha()))
 
     def deadline(self) -> float:
         """When a caption that is begun now must be there, by the monotonic clock."""
@@ -157,16 +162,15 @@ class Chat:
             with self._open(body, deadline, presence) as response:
                 raw = _read(response)
         except TooLarge:
-            bill.add(None, messages, "")
+            bill.guess(messages)
             raise ModelFailed("the caption model answered too much") from None
         except FetchError as error:
             raise self._unanswered(error, messages, deadline, presence, bill) from None
         if response.status != 200:
             raise _refusal(response.status, raw, response.headers)
         answer = _parsed(raw)
-        text = _text_of(answer)
-        bill.add(answer, messages, text)
-        return _judged(answer, text)
+        bill.add(answer, messages)
+        return _judged(answer, _text_of(answer))
 
     @contextmanager
     def _open(self, body, deadline, presence):
@@ -184,7 +188,7 @@ class Chat:
     def _unanswered(self, error, messages, deadline, presence, bill):
         """What to raise when no whole answer came. A provider counts what it has read, whether or not we heard the answer."""
         if isinstance(error, Broken):
-            bill.add(None, messages, "")
+            bill.guess(messages)
         if presence.gone:
             return CallerGone("nobody waits for this caption any more")
         if monotonic() >= deadline:
@@ -212,6 +216,17 @@ def _parsed(raw):
     except (ValueError, RecursionError):
         answer = None
     return answer if isinstance(answer, dict) else {}
+
+
+def _reported(answer):
+    """The tokens that the answer says it cost; None where it does not say, or what cannot be."""
+    usage = answer.get("usage")
+    if not isinstance(usage, dict):
+        return None
+    parts = ("total_tokens",) if "total_tokens" in usage else ("prompt_tokens", "completion_tokens")
+    counts = [usage.get(part) for part in parts]
+    sane = all(isinstance(count, int) and not isinstance(count, bool) and 0 <= count <= MOST_TOKENS for count in counts)
+    return sum(counts) or None if sane else None
 
 
 def _first_choice(answer):

@@ -127,8 +127,8 @@ def _plain(text):
     """`text` without the marks of markdown, which none of the networks renders."""
     text = LINK.sub(lambda link: link[2] if link[1] == link[2] else f"{link[1]} {link[2]}", text)
     text = BULLET.sub(r"\1• ", LINE_MARK.sub("", RULE.sub("", text)))
-    for _ in range(2):      # bold inside italics
-        text = _without_emphasis(text)
+    if any(mark in text for mark in "*_~`"):
+        text = _without_emphasis(_without_emphasis(text))       # bold inside italics
     return ESCAPED.sub(r"\1", text)
 
 

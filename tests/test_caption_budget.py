@@ -28,7 +28,8 @@ def held(team, tokens=10, limit=LIMIT, seconds=60):
 def used(team):
     """The tokens used on each of the team's days, and those that are held."""
     days = database.execute_sql("SELECT used FROM caption_days WHERE team_id = %s ORDER BY day", (team.id,)).fetchall()
-    rest = database.execute_sql("SELECT coalesce(sum(tokens), 0) FROM caption_reservations WHERE team_id = %s", (team.id,)).fetchone()
+    rest = database.execute_sql("SELECT coalesce(sum(tokens), 0) FROM caption_reservations WHERE team_id = %s",
+                                (team.id,)).fetchone()
     return [count for count, in days], rest[0]
 
 
@@ -73,7 +74,8 @@ def test_a_day_is_a_day_of_the_team(team, zone):
 
 def test_yesterday_counts_for_yesterday_alone(team):
     held(team, LIMIT).settle(LIMIT)
-    late = database.execute_sql("UPDATE caption_days SET day = day - 1 WHERE team_id = %s RETURNING day", (team.id,)).fetchone()[0]
+    late = database.execute_sql("UPDATE caption_days SET day = day - 1 WHERE team_id = %s RETURNING day",
+                                (team.id,)).fetchone()[0]
     assert held(team).tokens == 10
     budgets.Reservation("capres_gone", team.id, late, 0).settle(5)
     assert used(team) == ([LIMIT + 5, 0], 10)
@@ -144,7 +146,8 @@ def live(environ):
     """An API of two processes with a model and a budget of 1,000 tokens a day."""
     with ChatServer() as model:
         settings = {"POSTHORN_CAPTION_URL": model.url, "POSTHORN_CAPTION_KEY": KEY, "POSTHORN_CAPTION_MODEL": MODEL,
-                    "POSTHORN_CAPTION_DAILY_TOKENS": "1000", "POSTHORN_CAPTION_RATE_LIMIT": "100000", "POSTHORN_CAPTION_TIMEOUT": "2"}
+                    "POSTHORN_CAPTION_DAILY_TOKENS": "1000", "POSTHORN_CAPTION_RATE_LIMIT": "100000",
+                    "POSTHORN_CAPTION_TIMEOUT": "2"}
         process, url = start_api({**environ, **settings})
         yield url, model
         process.stop()
@@ -182,7 +185,8 @@ def test_what_many_ask_for_at_once_is_counted_exactly(live):
     url, model = live
     caller, answers = Member(url), []
     model.says("A caption.", tokens=10, delay=0.1)
-    asking = [threading.Thread(target=lambda: answers.append(Http(url, caller.live.key).post("/v1/generate", {"topic": "bread"})))
+    asking = [threading.Thread(target=lambda: answers.append(Http(url, caller.live.key).post("/v1/generate",
+                                                                                             {"topic": "bread"})))
               for _ in range(12)]
     for thread in asking:
         thread.start()

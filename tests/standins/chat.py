@@ -47,8 +47,9 @@ class ChatServer:
         self.requests, self.headers, self.times = [], [], []
         self.left = threading.Event()       # a caller hung up before its answer
         self.busy = 0                       # requests under way
+        self.key = KEY                      # None: a server without keys, as local ones are
         self._plan, self._echo, self._lock = [Reply(raw=completion("A caption."))], False, threading.Lock()
-        self._http = _Quiet(("127.0.0.1", 0), _handler(self))
+        self._http = _Quiet(("127.0.0.1", 0), type("Handler", (_Handler,), {"model": self}))
         self._released = threading.Event()
         self.url = f"http://127.0.0.1:{self._http.server_port}/v1"
 
@@ -87,7 +88,7 @@ class ChatServer:
         """What a request gets: what the real endpoints refuse is refused."""
         if method != "POST" or path != "/v1/chat/completions":
             return error(404, "no such route")
-        if headers.get("Authorization") != f"Bearer {KEY}":
+        if headers.get("Authorization") != (f"Bearer {self.key}" if self.key else None):
             return error(401, f"Incorrect API key provided: {headers.get('Authorization')}", code="invalid_api_key")
         request = json.loads(body)
         if headers.get("Content-Type") != "application/json" or set(request) != MEMBERS or not _sound(request["messages"]):
@@ -129,37 +130,32 @@ class _Quiet(ThreadingHTTPServer):
         """A caller that hangs up is no news."""
 
 
-def _handler(server):
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    model: ChatServer
 
-        def do_POST(self):
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            reply = server.reply(self.command, self.path, self.headers, body)
-            server.busy += 1
-            try:
-                if server.pause(reply.delay, self.connection) if reply.delay else True:
-                    self.answer(reply)
-            finally:
-                server.busy -= 1
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        reply = self.model.reply(self.command, self.path, self.headers, body)
+        self.model.busy += 1
+        try:
+            if self.model.pause(reply.delay, self.connection):
+                self.answer(reply)
+        finally:
+            self.model.busy -= 1
 
-        def answer(self, reply):
-            self.close_connection = True
-            if reply.manner == "drop":
-                return self.connection.shutdown(socket.SHUT_RDWR)
-            self.send_response(reply.status)
-            usual = {"Content-Type": "application/json", "Content-Length": str(len(reply.raw))}
-            for name, value in {**usual, **reply.headers}.items():
-                self.send_header(name, value)
-            self.end_headers()
-            if reply.manner == "drip":
-                for byte in reply.raw:
-                    self.wfile.write(bytes([byte]))
-                    if not server.pause(0.1, self.connection):
-                        return None
-            return self.wfile.write(reply.raw[:len(reply.raw) // 2] if reply.manner == "cut" else reply.raw)
+    def answer(self, reply):
+        self.close_connection = True
+        if reply.manner == "drop":
+            return self.connection.shutdown(socket.SHUT_RDWR)
+        self.send_response(reply.status)
+        usual = {"Content-Type": "application/json", "Content-Length": str(len(reply.raw))}
+        for name, value in {**usual, **reply.headers}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if reply.manner == "drip":
+            return any(self.wfile.write(bytes([byte])) and not self.model.pause(0.1, self.connection) for byte in reply.raw)
+        return self.wfile.write(reply.raw[:len(reply.raw) // 2] if reply.manner == "cut" else reply.raw)
 
-        def log_message(self, *words):
-            pass
-
-    return Handler
+    def log_message(self, *words):
+        pass
