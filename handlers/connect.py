@@ -83,12 +83,12 @@ def begin(services, *, team_id, user_id, client_id, platform, instance=None, red
     state, request_id = secrets.token_urlsafe(TOKEN_BYTES), new_id(ConnectRequest.prefix)
     try:
         with services.connects.turn():
-            authorization = services.platforms[platform].authorize(_callback(services), state, instance)
+            authorization = services.platforms[platform].authorize(callback_url(services), state, instance)
     except PlatformError as error:
         raise _refusal(error, instance) from None
-    request = ConnectRequest.begin(request_id, LIFETIME, team_id=team_id, user_id=user_id, client_id=client_id, platform=platform,
-                                   redirect_url=redirect_url, digest=digest(state),
-                                   sealed=services.vault.seal(_owner(team_id, request_id), authorization.kept))
+    sealed = services.vault.seal(_owner(team_id, request_id), authorization.kept)
+    request = ConnectRequest.begin(request_id, LIFETIME, team_id=team_id, user_id=user_id, client_id=client_id,
+                                   platform=platform, redirect_url=redirect_url, digest=digest(state), sealed=sealed)
     return Begun(authorization.url, state, request)
 
 
@@ -99,7 +99,7 @@ def come_back(services, answer: dict[str, str]) -> Ended | Offer:
     connector = services.platforms[request.platform]
     given = {name: value for name, value in answer.items() if name != "state"}
     try:
-        found = connector.redeem(given, _callback(services), kept)
+        found = connector.redeem(given, callback_url(services), kept)
         if not found:
             raise Rejected(f"this login at {connector.title} has no account that posts could go out on")
     except PlatformError as error:
@@ -119,13 +119,18 @@ def choose(services, token: str, positions: set[str]) -> Ended | Offer:
     return _connect(services, request, connector, state, chosen)
 
 
+def callback_url(services) -> str:
+    """Where networks send browsers back to."""
+    return services.config.base_url + CALLBACK
+
+
 def _ways(connector, instance):
     if not connector.connects_in_browser:
         way = f"; the command `posthorn account add {connector.name}` connects them" if connector.connect_fields else ""
         yield Detail("/platform", "browser", f"accounts of {connector.title} are not connected in the browser{way}")
     elif connector.needs_instance and not instance:
-        yield Detail("/instance", "required", f"{connector.title} has many servers: name that of the account, such as mastodon.social")
-    elif instance and not connector.needs_instance:
+        yield Detail("/instance", "required", f"{connector.title} has many servers: name that of the account")
+    elif instance and not connector.takes_instance:
         yield Detail("/instance", "instance", f"{connector.title} is one place: leave instance out")
 
 
@@ -174,8 +179,8 @@ def _fail(request, connector, state, error):
     log.info("nothing connected at %s: %s", connector.title, error.message)
     insist(lambda: request.end(failure=failure))
     unavailable = isinstance(error, Unavailable | Unconfirmed)
-    status = "unavailable" if unavailable else "declined"
-    return Ended(connector.title, failure=failure, unavailable=unavailable, address=_onward(request, state=state, status=status))
+    address = _onward(request, state=state, status="unavailable" if unavailable else "declined")
+    return Ended(connector.title, failure=failure, unavailable=unavailable, address=address)
 
 
 def _offer(services, request, connector, state, offered, problem=None):
@@ -194,10 +199,6 @@ def _onward(request, **told):
     if request.redirect_url is None:
         return None
     return request.redirect_url + ("&" if "?" in request.redirect_url else "?") + urlencode(told, doseq=True)
-
-
-def _callback(services):
-    return services.config.base_url + CALLBACK
 
 
 def _owner(team_id, request_id):

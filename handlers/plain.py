@@ -6,10 +6,14 @@ import orjson
 from anyio import to_thread
 from starlette.responses import Response
 
+from handlers.config import ConfigError
+from handlers.connect import callback_url
+from platforms.errors import PlatformError
 from storage.database import DatabaseAway, database
 from storage.queue import health
 
-PATHS = {"/v1/openapi.yaml", "/v1/openapi.json", "/ready"}
+METADATA = "/connect/client-metadata.json"
+PATHS = {"/v1/openapi.yaml", "/v1/openapi.json", "/ready", METADATA}
 WAITING = 60.0      # seconds that a due target may wait with nobody taking it
 SILENCE = 5.0       # seconds without a sign of life of any worker; they give one every second
 
@@ -19,7 +23,17 @@ def views(contract, services):
     yaml_text = contract.path.read_bytes()
     return {"/v1/openapi.yaml": _document(yaml_text, "application/yaml"),
             "/v1/openapi.json": _document(orjson.dumps(contract.document), "application/json"),
+            METADATA: _document(orjson.dumps(_client_metadata(services)), "application/json"),
             "/ready": _readiness(services)}
+
+
+def _client_metadata(services):
+    """Of the one network whose servers learn from ourselves who we are."""
+    try:
+        found = [services.platforms[name].client_metadata(callback_url(services)) for name in services.platforms.names]
+    except PlatformError as error:
+        raise ConfigError(error.message) from None
+    return next(filter(None, found))
 
 
 def _document(content, media_type):

@@ -116,7 +116,8 @@ class Accounts:
             yield
         finally:
             with suppress(DatabaseAway), database.connection_context():     # otherwise it runs out
-                Account.update(renewing_until=None).where(Account.id == row.id, Account.renewing_until == now.renewing_until).execute()
+                ours = Account.id == row.id, Account.renewing_until == now.renewing_until
+                Account.update(renewing_until=None).where(*ours).execute()
 
     def _open(self, row):
         if row.status == "disconnected":
@@ -157,7 +158,8 @@ def _equals(name, value):
 
 
 def _shown(profile):
-    return {"username": profile.username, "display_name": profile.display_name[:NAME_LENGTH], "profile_picture": profile.picture}
+    return {"username": profile.username, "display_name": profile.display_name[:NAME_LENGTH],
+            "profile_picture": profile.picture}
 
 
 def _unchanged(row):

@@ -207,7 +207,8 @@ class Platform:
     patience = timedelta(hours=24)          # how long past its time a post is still tried where the network is unavailable
     connect_fields: tuple[str, ...] = ()    # what `connect` takes, where an account is connected without a browser
     connects_in_browser = False             # has `authorize` and `redeem`
-    needs_instance = False                  # has many servers: `authorize` must be told which
+    takes_instance = False                  # has many servers: `authorize` may be told which,
+    needs_instance = False                  # and has to be
     settings: dict = {}                     # names and defaults of what the operator may set, such as addresses
     verdicts: dict = {}                     # the network's own error code, or a status, to the error that it means
 
@@ -285,6 +286,10 @@ class Platform:
         credentials of an app (rule `app`), and for an instance that does not exist.
         """
         raise PlatformNotLive(self.name)
+
+    def client_metadata(self, redirect_url: str) -> dict | None:
+        """What describes our app to servers that fetch it from us, at /connect/client-metadata.json; None where none does."""
+        return None
 
     def redeem(self, answer: dict, redirect_url: str, kept: dict) -> list[Connected]:
         """The accounts that a person has just allowed us; more than one where a login offers several to choose from.

@@ -11,14 +11,15 @@ from datetime import UTC, datetime
 from platforms import richtext
 from platforms.base import (GIF, JPEG, MP4, PNG, QUICKTIME, WEBM, WEBP, Absent, Account, Connected, ImageLimits, Limits,
                             Platform, PostType, Problem, Profile, Published, VideoLimits)
+from platforms.bluesky_login import GRANT_VERDICTS, BrowserLogins
 from platforms.bluesky_video import Videos, anew, blob
 from platforms.errors import Disconnected, Rejected, Unavailable
+from platforms.oauth import REFRESH_EARLY
 from platforms.text import graphemes, utf8_bytes
 
 POST, THREADGATE, POSTGATE = "app.bsky.feed.post", "app.bsky.feed.threadgate", "app.bsky.feed.postgate"
 MAX_BYTES = 3000            # of a text, beside the graphemes; lexicon app.bsky.feed.post
 GRID, GALLERY = 4, 10       # images of app.bsky.embed.images; of app.bsky.embed.gallery, which takes 20, as its lexicon wants
-REFRESH_EARLY = 300         # seconds before the end of a token: longer than any call that is made with it
 REPLY_RULES = {"mentioned": "mentionRule", "followers": "followerRule", "following": "followingRule"}
 
 DID = re.compile(r"did:[a-z]+:[A-Za-z0-9._:%-]{1,500}")
@@ -27,8 +28,8 @@ POST_ADDRESS = re.compile(r"(?:at://([^/\s]+)/app\.bsky\.feed\.post|https://[^/\
 BASE32 = "234567abcdefghijklmnopqrstuvwxyz"
 
 
-class Bluesky(Videos, Platform):
-    """A Bluesky account, connected with an app password."""
+class Bluesky(BrowserLogins, Videos, Platform):
+    """A Bluesky account, connected in the browser or with an app password."""
 
     name = "bluesky"
     title = "Bluesky"
@@ -49,8 +50,9 @@ class Bluesky(Videos, Platform):
     live = True
     find_retries = True
     connect_fields = ("identifier", "appPassword", "host")
-    settings = {"api_url": "https://bsky.social", "public_url": "https://bsky.app", "video_url": "https://video.bsky.app"}
-    verdicts = {"ExpiredToken": Disconnected, "InvalidToken": Disconnected, "AccountNotFound": Disconnected}
+    settings = {"api_url": "https://bsky.social", "public_url": "https://bsky.app", "video_url": "https://video.bsky.app",
+                "plc_url": "https://plc.directory", "client_key": ""}
+    verdicts = {**GRANT_VERDICTS, "ExpiredToken": Disconnected, "InvalidToken": Disconnected, "AccountNotFound": Disconnected}
 
     def measure(self, caption):
         """Grapheme clusters."""
@@ -164,14 +166,19 @@ class Bluesky(Videos, Platform):
         return self._published(account, receipt) if answer.field("cid", default=None) else None
 
     def refresh_due(self, account):
-        """Shortly before the end that the access token itself names."""
-        return _seconds_left(account.credentials["accessJwt"]) <= REFRESH_EARLY
+        """Shortly before the end of the access token, which that of an app password names itself."""
+        credentials = account.credentials
+        if "proofKey" in credentials:
+            return self.login_due(credentials)
+        return _seconds_left(credentials["accessJwt"]) <= REFRESH_EARLY
 
     def refresh(self, account, force=False):
         """A new pair of tokens; once the old pair has ended, by logging in again, which the network allows 300 times a day."""
         credentials = account.credentials
         if not force and not self.refresh_due(account):
             return None
+        if "proofKey" in credentials:
+            return self.refresh_login(credentials)
         try:
             answer = self._call(account, "POST", "com.atproto.server.refreshSession", token=credentials["refreshJwt"])
         except Disconnected as refusal:
@@ -183,11 +190,16 @@ class Bluesky(Videos, Platform):
     def words(self, answer):
         """https://atproto.com/specs/xrpc#error-responses, and the status of a job that was not taken on."""
         code = answer.field("error", default=None) or answer.field("jobStatus", "error", default=None)
-        return code, answer.field("message", default=None)
+        return code, answer.field("message", default=None) or answer.field("error_description", default=None)
 
     def _call(self, account, method, name, token=None, **request):
         credentials = account.credentials
-        return self.send(method, f"{credentials['pds']}/xrpc/{name}", token=token or credentials["accessJwt"], **request)
+        url = f"{credentials['pds']}/xrpc/{name}"
+        if "proofKey" not in credentials:
+            return self.send(method, url, token=token or credentials["accessJwt"], **request)
+        if "size" in request:       # a file can be sent once only, so not with a nonce that may be too old
+            self._call(account, "GET", "com.atproto.server.getSession")
+        return self.prove(method, url, credentials["proofKey"], credentials["accessToken"], **request)
 
     def _log_in(self, service, identifier, password):
         answer = self.send("POST", f"{service}/xrpc/com.atproto.server.createSession", secrets=(password,),
@@ -196,13 +208,10 @@ class Bluesky(Videos, Platform):
 
     def _session(self, answer, pds):
         """The session in an answer; `pds` is the server to go on with when the answer does not name the account's own."""
-        for service in answer.field("didDoc", "service", kind=list, default=[]):
-            if isinstance(service, dict) and str(service.get("id")).endswith("#atproto_pds"):
-                pds = self.http.origin(str(service.get("serviceEndpoint")))
         did = answer.field("did")
         if not DID.fullmatch(did):
             raise answer.manner.fault()
-        return {"did": did, "handle": answer.field("handle"), "pds": pds,
+        return {"did": did, "handle": answer.field("handle"), "pds": self.pds_in(answer, "didDoc") or pds,
                 "accessJwt": answer.field("accessJwt"), "refreshJwt": answer.field("refreshJwt")}
 
     def _put(self, account, rkey, record):

@@ -58,7 +58,7 @@ class Mastodon(OAuthPlatform):
     # PostStatusService); ten minutes of it are left for what is under way.
     dedupes_for = timedelta(minutes=50)
     connect_fields = ("host", "accessToken")
-    needs_instance = True
+    takes_instance = needs_instance = True
     scopes = ("read:accounts", "read:statuses", "write:statuses", "write:media")
     verdicts = {410: Unavailable}       # an instance that moves, or closes
 

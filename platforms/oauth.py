@@ -42,11 +42,7 @@ class OAuthPlatform(Platform):
 
     def redeem(self, answer, redirect_url, kept):
         """Trades the code for tokens and reads whose they are."""
-        if "code" not in answer:
-            reason = answer.get("error", "no code")[:100]
-            raise Rejected(f"{self.title} did not allow the account: it was declined, or the app may not ask for this",
-                           rule="declined", platform_code=reason)
-        form = {"grant_type": "authorization_code", "code": answer["code"], "redirect_uri": redirect_url}
+        form = {"grant_type": "authorization_code", "code": given_code(answer, self.title), "redirect_uri": redirect_url}
         if self.pkce:
             form["code_verifier"] = kept["verifier"]
         try:
@@ -95,7 +91,7 @@ class OAuthPlatform(Platform):
 
     def challenge(self, verifier: str) -> str:
         """What the network is shown of the verifier beforehand (RFC 7636, S256)."""
-        return urlsafe_b64encode(sha256(verifier.encode()).digest()).rstrip(b"=").decode()
+        return s256(verifier)
 
     def app(self, name: str) -> str:
         """A credential of the operator's app at the network. Raises Rejected where it is not set."""
@@ -104,6 +100,19 @@ class OAuthPlatform(Platform):
             raise Rejected(f"{self.title} is not set up on this server: its operator has to set "
                            f"POSTHORN_{self.name.upper()}_{name.upper()}", rule="app")
         return value
+
+
+def given_code(answer: dict, title: str) -> str:
+    """The code that a browser has brought back from the network of this title. Raises Rejected where it is none."""
+    if "code" in answer:
+        return answer["code"]
+    raise Rejected(f"{title} did not allow the account: it was declined, or the app may not ask for this", rule="declined",
+                   platform_code=answer.get("error", "no code")[:100])
+
+
+def s256(verifier: str) -> str:
+    """The challenge for a verifier (RFC 7636, section 4.2)."""
+    return urlsafe_b64encode(sha256(verifier.encode()).digest()).rstrip(b"=").decode()
 
 
 def credentials_from(answer) -> dict:

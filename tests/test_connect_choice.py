@@ -1,4 +1,4 @@
-"""A login that opens several accounts, the command that connects one, and trouble of our own, on two stand-in networks."""
+"""Several accounts of one login, Bluesky's own kind of login, the command, and trouble of our own, on stand-in networks."""
 
 import re
 import subprocess
@@ -18,6 +18,7 @@ from tests.commands import posthorn
 from tests.delivery import own_database, take_away
 from tests.networks.facebook import settings
 from tests.service import ROOT, Member, Process, start_api
+from tests.standins.bluesky_login import BlueskyLogin
 from tests.standins.facebook import FacebookServer
 from tests.standins.mastodon import MastodonServer
 from tests.standins.server import HOST
@@ -46,26 +47,35 @@ def mastodon():
 
 
 @pytest.fixture(scope="module")
+def bluesky():
+    with BlueskyLogin() as net:
+        net.add_user("ann.test", display_name="Ann")
+        yield net
+
+
+@pytest.fixture(scope="module")
 def address(postgres_url):
     with own_database(postgres_url) as address:
         yield address
 
 
 @pytest.fixture(scope="module")
-def own_environ(environ, address, facebook, mastodon):
+def own_environ(environ, address, facebook, mastodon, bluesky):
     there = {f"POSTHORN_FACEBOOK_{name.upper()}": value for name, value in settings(facebook).items()}
+    there |= {f"POSTHORN_BLUESKY_{name}_URL": bluesky.url for name in ("API", "PLC", "VIDEO")}
+    allowed = ",".join(f"{HOST}:{net.port}" for net in (facebook, mastodon, bluesky))
     return {**environ, **there, "DATABASE_URL": address, "POSTHORN_API_PROCESSES": "1", "POSTHORN_FETCH_RATE_LIMIT": "1000",
-            "POSTHORN_ALLOW_PRIVATE": f"{HOST}:{facebook.port},{HOST}:{mastodon.port}"}
+            "POSTHORN_ALLOW_PRIVATE": allowed}
 
 
 @pytest.fixture(scope="module")
-def service(own_environ, facebook):
+def service(own_environ, facebook, bluesky):
     process, url = start_api(own_environ)
     facebook.redirects.append(url + CALLBACK)
     yield url
     log = process.log()
     process.stop()
-    secrets = [*browser.secrets, *facebook.tokens, facebook.secret]
+    secrets = [*browser.secrets, *facebook.tokens, facebook.secret, *bluesky.logins]
     assert len(secrets) > 10 and [secret for secret in secrets if secret in log] == []
 
 
@@ -104,7 +114,7 @@ def names(member):
 
 def test_a_person_chooses_which_accounts_are_meant(member, facebook, own_environ):
     text = page(browser.open(came_back(member)), 200)
-    labels = re.findall(r'<label><input type="checkbox" name="account" value="(\d)"> <span><bdi>(.*?)</bdi> \(.*</span></label>', text)
+    labels = re.findall(r'<label><input type="checkbox" name="account" value="(\d)"> <span><bdi>(.*?)</bdi> \(', text)
     assert [(number, unescape(name)) for number, name in labels] == list(zip("012", PAGES, strict=True))
     assert "<fieldset>" in text and "<legend>" in text and names(member) == []
 
@@ -144,8 +154,8 @@ def test_a_choice_and_a_way_back_are_different_things(member):
     page(chosen(member, token, "0"), 200)
 
 
-@pytest.mark.parametrize("form", [[], [("account", "0")], [("token", ""), ("account", "0")], [("token", "A" * 43), ("account", "0")],
-                                  [("token", "\0"), ("account", "\ud800")]], ids=str)
+@pytest.mark.parametrize("form", [[], [("account", "0")], [("token", ""), ("account", "0")],
+                                  [("token", "A" * 43), ("account", "0")], [("token", "\0"), ("account", "\ud800")]], ids=str)
 def test_a_form_without_its_token_is_nothing(member, form):
     offered(member)
     form = [(name, value.encode("utf-8", "surrogatepass")) for name, value in form]
@@ -196,14 +206,43 @@ def test_the_code_of_one_network_is_worth_nothing_at_another(member, mastodon):
     assert names(member) == []
 
 
+# Bluesky, whose servers fetch from us who we are.
+
+def test_an_account_of_bluesky_is_connected_and_publishes(member, own_environ, bluesky):
+    asked = member.live.post(PATH, {"platform": "bluesky"})
+    assert "Ann" in page(browser.open(browser.allow(asked.data["authorizeUrl"])), 200)
+    assert [account["username"] for account in member.live.get("/v1/accounts").data["accounts"]] == ["ann.test"]
+    worker = Process("worker", own_environ)
+    try:
+        post = member.live.post("/v1/posts", {"caption": "by OAuth", "targets": [{"platform": "bluesky"}]}).data
+        target = member.live.settled(post["id"])["targets"][0]
+    finally:
+        worker.stop()
+    assert (target["status"], target["postId"]) == ("published", bluesky.posts[-1]["uri"]), target
+    assert [token for token in bluesky.logins if token in worker.log()] == []
+
+
+def test_an_account_of_another_server_of_bluesky_is_named(member, own_environ, bluesky):
+    assert member.live.post(PATH, {"platform": "bluesky", "instance": bluesky.url}).status == 201
+    refused = member.live.post(PATH, {"platform": "bluesky", "instance": "10.0.0.1"})
+    assert (refused.status, refused.rules) == (422, [("/instance", "host")])
+
+
+def test_servers_learn_from_ourselves_who_we_are(member):
+    answer = member.live.get("/connect/client-metadata.json")
+    assert (answer.status, answer.headers["Content-Type"]) == (200, "application/json")
+    assert answer.body["client_id"] == f"{member.url}/connect/client-metadata.json"
+    assert answer.body["redirect_uris"] == [member.url + CALLBACK] and answer.body["dpop_bound_access_tokens"] is True
+
+
 # The command.
 
 class Command:
     """`posthorn account connect` of a person who has read the address."""
 
     def __init__(self, environ, member, *arguments):
-        self.popen = subprocess.Popen([sys.executable, "-m", "handlers", "account", "connect", *arguments, "--team", member.team.id],
-                                      env={**environ, "POSTHORN_BASE_URL": member.url}, cwd=ROOT, text=True,
+        command = [sys.executable, "-m", "handlers", "account", "connect", *arguments, "--team", member.team.id]
+        self.popen = subprocess.Popen(command, env={**environ, "POSTHORN_BASE_URL": member.url}, cwd=ROOT, text=True,
                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.address = next(line.strip() for line in self.popen.stdout if "http" in line and "Open" not in line)
 
@@ -246,7 +285,8 @@ def test_the_command_need_not_wait(member, own_environ, mastodon):
 
 
 @pytest.mark.parametrize("arguments, words", [
-    (["nothing"], "the networks are"), (["bluesky"], "posthorn account add bluesky"), (["mastodon"], "name that of the account"),
+    (["nothing"], "the networks are"), (["linkedin", "--instance", "x"], "leave instance out"),
+    (["mastodon"], "name that of the account"),
     (["pinterest"], "POSTHORN_PINTEREST_CLIENT_ID"), (["mastodon", "--instance", "10.0.0.1"], "no server that takes part"),
     (["facebook", "--client", "client_0"], "no such client")])
 def test_the_command_refuses_as_the_api_does(member, own_environ, arguments, words):

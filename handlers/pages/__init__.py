@@ -83,7 +83,7 @@ def _guarded(response, goes_to=None):
     """No scripts, no pictures, nothing from elsewhere, no frame around it, and no word to anybody of where one came from."""
     # Browsers hold the place to which the answer to a form redirects against form-action as well.
     onward = "" if goes_to is None else " {0.scheme}://{0.netloc}".format(urlsplit(goes_to))
-    response.headers["Content-Security-Policy"] = (f"default-src 'none'; style-src 'sha256-{STYLE_HASH}'; form-action 'self'{onward}; "
-                                                   "frame-ancestors 'none'; base-uri 'none'")
+    response.headers["Content-Security-Policy"] = (f"default-src 'none'; style-src 'sha256-{STYLE_HASH}'; "
+                                                   f"form-action 'self'{onward}; frame-ancestors 'none'; base-uri 'none'")
     response.headers["Referrer-Policy"] = "no-referrer"
     return response
