@@ -63,7 +63,7 @@ class Meta(OAuthPlatform):
         version = self.settings.get("version", "")
         self.settings = {name: value.replace("{version}", version) for name, value in self.settings.items()}
         if self.settings["scopes"]:     # what an app may ask for depends on what Meta has reviewed
-            self.scopes = tuple(self.settings["scopes"].split(","))
+            self.scopes = tuple(self.settings["scopes"].split())
 
     def words(self, answer):
         """The code, with the subcode behind a slash, and the message that is meant for people; or those of the upload host."""

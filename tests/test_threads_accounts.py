@@ -35,7 +35,7 @@ def test_login(net, threads):
 
 
 def test_an_operator_asks_for_what_the_app_may(net):
-    threads = Threads(http_for(net), {**network.settings(net), "scopes": "threads_basic,threads_location_tagging"})
+    threads = Threads(http_for(net), {**network.settings(net), "scopes": "threads_basic threads_location_tagging"})
     found = threads.redeem(*consented(threads, REDIRECT))
     assert net.tokens[found[0].credentials["accessToken"]].scopes == {"threads_basic", "threads_location_tagging"}
 
