@@ -10,6 +10,7 @@ from handlers.contract import parse_time
 from handlers.errors import Detail
 from platforms import base
 from platforms.accounts import connected
+from platforms.outgoing import media_of
 from platforms.sandbox import USERNAME
 from storage.models import Account
 from storage.posts import NewTarget
@@ -146,8 +147,7 @@ class _Files:
 
     def content(self, row):
         """A file as the platforms see it."""
-        return base.Media(mime_type=row.mime_type, bytes=row.bytes, url=self._objects.public_url(row.key), width=row.width,
-                          height=row.height, duration=row.duration)
+        return media_of(row, self._objects)
 
     def _wrong(self, place, urls):
         for position, url in enumerate(urls):

@@ -1,6 +1,5 @@
 """Bringing files into the store, and finding them again by their URLs."""
 
-import secrets
 import tempfile
 from datetime import UTC, datetime, timedelta
 
@@ -8,7 +7,7 @@ from handlers.errors import Detail, ExternalServiceError, ExternalTimeout, Paylo
 from handlers.responses import ok
 from storage.database import database
 from storage.fetch import BadStatus, Broken, Refused, TooLarge, Unreachable
-from storage.media import TYPES, NotMedia, examine, is_video
+from storage.media import NotMedia, examine, is_video, new_key
 from storage.models import Media, wire_time
 
 MB = 1_048_576
@@ -24,12 +23,12 @@ def create_media_from_url(caller, services, body, keep):
         download = _download(services.fetcher, body["url"], spool)
         spool.flush()
         facts = _examined(spool.name, "/url")
-        key = _new_key(caller, facts.mime_type)
+        key = new_key(caller, facts.mime_type)
         spool.seek(0)
         services.objects.put(key, spool, download.bytes, facts.mime_type)
     with database.atomic():
         media = _add(caller, key=key, state="ready", mime_type=facts.mime_type, bytes=download.bytes, width=facts.width,
-                     height=facts.height, duration=facts.duration)
+                     height=facts.height, duration=facts.duration, animated=facts.animated)
         return keep(ok(media.to_dict(services.objects.public_url(media.key)), status=201))
 
 
@@ -39,7 +38,7 @@ def create_upload_url(caller, services, body, keep):
     kind = "video" if is_video(content_type) else "image"
     if size > UPLOAD_LIMIT[kind]:
         raise PayloadTooLarge(f"a {kind} may have {UPLOAD_LIMIT[kind]} bytes; {size} were declared")
-    key, lasts = _new_key(caller, content_type), UPLOAD_TIME[kind]
+    key, lasts = new_key(caller, content_type), UPLOAD_TIME[kind]
     expires_at = datetime.now(UTC) + lasts
     url, headers = services.objects.presigned_put(key, size, content_type, int(lasts.total_seconds()))
     media = _add(caller, key=key, state="pending", mime_type=content_type, bytes=size)
@@ -108,8 +107,3 @@ def _examined(path, pointer):
 
 def _add(caller, **values):
     return Media.add(team_id=caller.team_id, mode=caller.mode, user_id=caller.user_id, **values)
-
-
-def _new_key(caller, mime_type):
-    """A key that nobody can guess, under the team's and the mode's own prefix; the extension comes from our table."""
-    return f"{caller.team_id}/{caller.mode}/{secrets.token_urlsafe(24)}.{TYPES[mime_type]}"

@@ -7,6 +7,7 @@ from functools import cache
 import orjson
 
 from handlers.responses import Answer, ok
+from platforms.files import sendable
 
 
 def list_platforms(services, if_none_match):
@@ -28,14 +29,15 @@ def _capability(platform):
     limits = platform.limits
     kinds = {"image": limits.image, "video": limits.video}
     return {"platform": platform.name, "captionLimit": limits.caption, "maxMediaItems": limits.media_items,
-            "mediaTypes": [kind for limit in kinds.values() if limit for kind in limit.types],
+            "mediaTypes": [kind for limit in kinds.values() if limit for kind in sendable(limit)],
             "titleLimit": limits.title, "descriptionLimit": limits.description, "postTypes": list(platform.post_types),
             "media": {kind: _bounds(limit) for kind, limit in kinds.items() if limit},
             "source": limits.source, "reviewedAt": limits.reviewed_at}
 
 
 def _bounds(limits):
-    return {_camel(name): value for name, value in asdict(limits).items() if value is not None}
+    bounds = {_camel(name): value for name, value in asdict(limits).items() if value is not None}
+    return {**bounds, "types": sendable(limits)}
 
 
 def _camel(name):

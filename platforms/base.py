@@ -1,47 +1,13 @@
 """What every network is to the rest of the service: its limits as data, and the few verbs of a connector."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import BinaryIO
 
+# All that a connector needs comes from here.
+from platforms.files import (GIF, IMAGES, JPEG, MB, MP4, PNG, QUICKTIME, VIDEOS, WEBM, WEBP, ImageLimits, Media,  # noqa: F401
+                             VideoLimits, names, problems_of)
 from platforms.text import code_points
-
-JPEG, PNG, GIF, WEBP = "image/jpeg", "image/png", "image/gif", "image/webp"
-MP4, QUICKTIME, WEBM = "video/mp4", "video/quicktime", "video/webm"
-IMAGES, VIDEOS = (JPEG, PNG, GIF, WEBP), (MP4, QUICKTIME, WEBM)
-
-MB = 1_048_576
-
-
-@dataclass(frozen=True)
-class ImageLimits:
-    """What one image may be: bytes, pixels and width/height ratios. None = the network sets no such bound."""
-
-    types: tuple[str, ...] = IMAGES
-    max_bytes: int = 50 * MB
-    min_width: int | None = None
-    max_width: int | None = None
-    min_height: int | None = None
-    max_height: int | None = None
-    min_aspect_ratio: float | None = None
-    max_aspect_ratio: float | None = None
-
-
-@dataclass(frozen=True)
-class VideoLimits:
-    """What one video may be: bytes, pixels, width/height ratios and seconds. None = the network sets no such bound."""
-
-    types: tuple[str, ...] = VIDEOS
-    max_bytes: int = 2048 * MB
-    min_width: int | None = None
-    max_width: int | None = None
-    min_height: int | None = None
-    max_height: int | None = None
-    min_aspect_ratio: float | None = None
-    max_aspect_ratio: float | None = None
-    min_duration: float | None = None
-    max_duration: float | None = None
 
 
 @dataclass(frozen=True)
@@ -76,24 +42,6 @@ class Limits:
     description: int = 0
     image: ImageLimits | None = None
     video: VideoLimits | None = None
-
-
-@dataclass(frozen=True)
-class Media:
-    """One ready file of a post. `width`, `height` (pixels as displayed) and `duration` (seconds) are None if unknown."""
-
-    mime_type: str
-    bytes: int
-    url: str
-    width: int | None = None
-    height: int | None = None
-    duration: float | None = None
-    # open(offset=0, length=None): a file on these bytes of it, to be read forwards and closed.
-    open: Callable[..., BinaryIO] | None = field(default=None, compare=False)
-
-    @property
-    def is_video(self):
-        return self.mime_type.startswith("video/")
 
 
 @dataclass(frozen=True)
@@ -232,6 +180,11 @@ class Platform:
         ready = [name for name in fitting if set(self.post_types[name].required) <= set(options)]
         return max(ready, key=lambda name: len(self.post_types[name].required)) if ready else next(iter(fitting), None)
 
+    def media_limits(self, post_type: str, item: Media) -> ImageLimits | VideoLimits | None:
+        """What this file may be in a post of this type; None where the network takes none of its kind."""
+        kind = self.post_types[post_type]
+        return (kind.video or self.limits.video) if item.is_video else (kind.image or self.limits.image)
+
     def for_account(self, account: Account) -> "Platform":
         """This network with the limits that hold for `account`, where servers or accounts set their own."""
         return self
@@ -247,7 +200,7 @@ class Platform:
         if name is None:
             return [self._no_type(content)]
         if name not in self.post_types:
-            return [Problem("postType", "post_type", f"{self.title} takes the post types {_list(self.post_types)}, not {name}")]
+            return [Problem("postType", "post_type", f"{self.title} takes the post types {names(self.post_types)}, not {name}")]
         kind = self.post_types[name]
         return [*self._option_problems(name, kind, content), *self._caption_problems(name, kind, content),
                 *self._media_problems(name, kind, content), *self.extra_problems(name, content)]
@@ -385,9 +338,9 @@ class Platform:
             yield Problem("media", "media_count", f"the post type {name} of {self.title} takes {_takes(kind)}; "
                                                   f"this post has {_count(images, 'image')} and {_count(videos, 'video')}")
         for position, item in enumerate(content.media):
-            limits = (kind.video or self.limits.video) if item.is_video else (kind.image or self.limits.image)
+            limits = self.media_limits(name, item)
             if limits is not None:
-                yield from (Problem(f"media/{position}", rule, f"{self.title}: {text}") for rule, text in _item_problems(limits, item))
+                yield from (Problem(f"media/{position}", rule, f"{self.title}: {text}") for rule, text in problems_of(limits, item))
 
 
 class PlatformNotLive(Exception):
@@ -400,25 +353,6 @@ def _fits(kind, images, videos):
     least, most = kind.total or (0, kind.images[1] + kind.videos[1])
     return (kind.images[0] <= images <= kind.images[1] and kind.videos[0] <= videos <= kind.videos[1]
             and least <= images + videos <= most)
-
-
-def _item_problems(limits, item):
-    if item.mime_type not in limits.types:
-        yield "media_type", f"takes {_list(limits.types)} here, not {item.mime_type}"
-    if item.bytes > limits.max_bytes:
-        yield "media_bytes", f"the file has {item.bytes} bytes; {limits.max_bytes} are allowed"
-    ratio = item.width / item.height if item.width and item.height else None
-    measures = [("width", item.width, "pixels"), ("height", item.height, "pixels"), ("aspect_ratio", ratio, ""),
-                ("duration", item.duration, "seconds")]
-    for measure, value, unit in measures:
-        least, most = getattr(limits, f"min_{measure}", None), getattr(limits, f"max_{measure}", None)
-        if value is None:
-            continue
-        noun = measure.replace("_", " ")
-        if least is not None and value < least:
-            yield f"media_{measure}", f"the {noun} is {value:.6g} {unit}".rstrip() + f"; at least {least:g} is needed"
-        if most is not None and value > most:
-            yield f"media_{measure}", f"the {noun} is {value:.6g} {unit}".rstrip() + f"; at most {most:g} is allowed"
 
 
 def _takes(kind):
@@ -434,7 +368,3 @@ def _range(least, most):
 
 def _count(number, noun):
     return f"{number} {noun}" + ("" if number == 1 else "s")
-
-
-def _list(names):
-    return ", ".join(names)

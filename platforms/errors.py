@@ -63,3 +63,11 @@ class Unavailable(PlatformError):
 
 class Unconfirmed(PlatformError):
     """The request left us and no trustworthy answer came back: the post may be public."""
+
+
+class OurFault(Unavailable):
+    """Not done, and the network has nothing to do with it. Not for connectors."""
+
+    def __init__(self, message):
+        super().__init__(message)
+        self.code = "internal_error"

@@ -16,7 +16,8 @@ from platforms.text import graphemes, mastodon_length
 TERMS = {
     "max_characters": ("statuses", 500), "max_media_attachments": ("statuses", 4),
     "characters_reserved_per_url": ("statuses", 23),
-    "image_size_limit": ("media_attachments", 16_777_216), "video_size_limit": ("media_attachments", 103_809_024),
+    "image_size_limit": ("media_attachments", 16_777_216), "image_matrix_limit": ("media_attachments", 33_177_600),
+    "video_size_limit": ("media_attachments", 103_809_024),
     "video_matrix_limit": ("media_attachments", 8_294_400), "description_limit": ("media_attachments", 1500),
     "max_options": ("polls", 4), "max_characters_per_option": ("polls", 50),
     "min_expiration": ("polls", 300), "max_expiration": ("polls", 2_629_746),
@@ -40,7 +41,8 @@ class Mastodon(OAuthPlatform):
     terms = {name: value for name, (_, value) in TERMS.items()}
     limits = Limits(
         caption=500, media_items=4,
-        image=ImageLimits(types=(JPEG, PNG, GIF, WEBP), max_bytes=16_777_215),              # the size has to be below the limit
+        image=ImageLimits(types=(JPEG, PNG, GIF, WEBP), max_bytes=16_777_215,       # the size has to be below the limit
+                          max_pixels=33_177_600),
         video=VideoLimits(types=(MP4, QUICKTIME, WEBM), max_bytes=103_809_023),
         source="https://docs.joinmastodon.org/user/posting/", reviewed_at="2026-11-21")
     post_types = {
@@ -77,7 +79,8 @@ class Mastodon(OAuthPlatform):
         here.terms = {**self.terms, **account.credentials.get("instance", {})}
         most = here.terms["max_media_attachments"]
         here.limits = replace(self.limits, caption=here.terms["max_characters"], media_items=most,
-                              image=replace(self.limits.image, max_bytes=here.terms["image_size_limit"] - 1),
+                              image=replace(self.limits.image, max_bytes=here.terms["image_size_limit"] - 1,
+                                            max_pixels=here.terms["image_matrix_limit"]),
                               video=replace(self.limits.video, max_bytes=here.terms["video_size_limit"] - 1))
         here.post_types = {**self.post_types, "image": replace(self.post_types["image"], images=(1, most))}
         return here

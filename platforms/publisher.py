@@ -12,11 +12,11 @@ from functools import partial
 from platforms import base
 from platforms.accounts import Accounts
 from platforms.breaker import Breakers
-from platforms.errors import Disconnected, PlatformError, Unavailable, Unconfirmed
+from platforms.errors import Disconnected, OurFault, PlatformError, Unavailable, Unconfirmed
 from platforms.metrics import count
+from platforms.outgoing import Outgoing
 from storage import queue
-from storage.database import DatabaseAway, database, insist
-from storage.posts import Attachment
+from storage.database import DatabaseAway, insist
 
 FIRST_PAUSE, LONGEST_PAUSE = 10.0, 900.0    # seconds: at most 12 calls in an outage of 45 minutes
 LONGEST_WISH = 86_400.0                     # seconds of a network's Retry-After that are obeyed
@@ -32,19 +32,11 @@ UNCONFIRMED = Unconfirmed("the platform did not confirm; the post may have been 
 log = logging.getLogger("posthorn.publisher")
 
 
-class OurFault(Unavailable):
-    """The network has nothing to do with it."""
-
-    def __init__(self, message):
-        super().__init__(message)
-        self.code = "internal_error"
-
-
 class Publisher:
     """Runs claimed jobs. `platforms` is the Registry, `vault` opens credentials, `objects` is the store of the files."""
 
     def __init__(self, platforms, vault, objects):
-        self._platforms, self._accounts, self._objects = platforms, Accounts(vault), objects
+        self._platforms, self._accounts, self._outgoing = platforms, Accounts(vault), Outgoing(objects)
         self.breakers = Breakers()
         self.stopping = threading.Event()   # set: what has not begun to be sent goes back
 
@@ -71,7 +63,8 @@ class Publisher:
         if wait := self.breakers.wait(_server(job)):
             return self._leave_alone(job, connector, wait)
         try:
-            account, content = self._accounts.usable(job.account, connector), self._content(job)
+            account = self._accounts.usable(job.account, connector)
+            content = self._content(job, connector, account)
             receipt = self._prepare(job, connector, account, content)
         except PlatformError as error:
             return self._not_sent(job, connector, error)
@@ -154,7 +147,8 @@ class Publisher:
         """What comes after a post, such as its first comment. The post is public, whatever becomes of that."""
         receipt, trouble = job.receipt, None
         try:
-            account, content = self._accounts.usable(job.account, connector), self._content(job)
+            account = self._accounts.usable(job.account, connector)
+            content = self._content(job, connector, account)
             for receipt in connector.follow(account, content, receipt):
                 if not self._record(queue.keep, job, receipt):
                     return None
@@ -190,7 +184,8 @@ class Publisher:
         if self._known_there(job, connector):
             return self._record(queue.send_again, job)      # surer than looking, where another post may look alike
         try:
-            found = connector.find(self._accounts.usable(job.account, connector), self._content(job), job.receipt)
+            account = self._accounts.usable(job.account, connector)
+            found = connector.find(account, self._content(job, connector, account, convert=False), job.receipt)
         except PlatformError as error:
             log.info("target %s: looking for it failed: %s", job.id, error.message)
             found = None
@@ -287,14 +282,9 @@ class Publisher:
             log.warning("target %s: came too late with %s; somebody else has it", job.id, move.__name__)
         return ours
 
-    def _content(self, job):
-        files = []
-        if job.has_media:
-            with database.connection_context():
-                files = Attachment.files(job.id)
-        media = tuple(base.Media(mime_type=row.mime_type, bytes=row.bytes, url=self._objects.public_url(row.key), width=row.width,
-                                 height=row.height, duration=row.duration, open=partial(self._objects.open, row.key))
-                      for row in files)
+    def _content(self, job, connector, account, convert=True):
+        """What is to be published; what has to be converted for that is converted now, if at all."""
+        media = self._outgoing.of(job, connector.for_account(account) if account else connector, convert=convert)
         return base.Content(caption=job.caption, media=media, post_type=job.post_type, options=job.options, key=job.id,
                             sent_ago=job.since_sending or 0.0)
 

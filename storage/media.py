@@ -1,16 +1,14 @@
 """What a media file is, decided from its bytes: type, width, height, duration."""
 
 import json
-import os
+import secrets
 import signal
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import puremagic
 
-from storage import signatures
+from storage import children, signatures
 
 TYPES = {
     "image/jpeg": "jpg",
@@ -24,18 +22,20 @@ TYPES = {
 HEAD_BYTES = 4096
 PROBE = Path(__file__).with_name("probe.py")
 PROBE_SECONDS = 15
-OUT_OF_TIME = (None, -signal.SIGXCPU)
-CRASHED = tuple(-number for number in (signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGFPE, signal.SIGILL))
 
 
 @dataclass(frozen=True)
 class Facts:
-    """Measures of a file: pixels as displayed (EXIF orientation and rotation applied), seconds; None where unknown."""
+    """Measures of a file: pixels as displayed (EXIF orientation and rotation applied), seconds; None where unknown.
+
+    `animated` is a PNG or WebP of several frames; of a GIF it is not known.
+    """
 
     mime_type: str
     width: int | None
     height: int | None
     duration: float | None
+    animated: bool = False
 
 
 class NotMedia(Exception):
@@ -70,7 +70,12 @@ def examine(path):
     """
     with open(path, "rb") as file:
         mime_type = sniff(file.read(HEAD_BYTES))
-        return _judge(mime_type, *_probe(file, mime_type))
+        return _judge(mime_type, *children.run(PROBE, mime_type, file=file, seconds=PROBE_SECONDS))
+
+
+def new_key(owner, mime_type):
+    """A key that nobody can guess, under the prefix of the owner's `team_id` and `mode`; the extension comes from our table."""
+    return f"{owner.team_id}/{owner.mode}/{secrets.token_urlsafe(24)}.{TYPES[mime_type]}"
 
 
 def _hint(head):
@@ -81,28 +86,15 @@ def _hint(head):
     return next((f"; it may be {guess}" for guess in guesses if guess and guess not in TYPES), "")
 
 
-def _probe(file, mime_type):
-    """The exit status of the child, None past its deadline, and what it wrote to its output and to its errors."""
-    # The child finds its packages where this process does and knows nothing else of it. -P keeps this folder off the path,
-    # where secrets.py would stand before the standard library's.
-    command = [sys.executable, "-P", "-S", str(PROBE), mime_type]
-    environment = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    try:
-        child = subprocess.run(command, stdin=file, capture_output=True, env=environment, timeout=PROBE_SECONDS, check=False)
-    except subprocess.TimeoutExpired as late:
-        return None, late.stdout or b"", b""
-    return child.returncode, child.stdout, child.stderr
-
-
 def _judge(mime_type, status, output, errors):
     lines = output.splitlines()
     answer = json.loads(lines[-1]) if lines else None
     if status == 0 and "refused" in answer:
         raise NotMedia(f"the file starts like {mime_type}, but {answer['refused']}")
     if status == 0:
-        return Facts(mime_type, answer["width"], answer["height"], answer.get("duration"))
-    if status in OUT_OF_TIME and answer == {}:
+        return Facts(mime_type, answer["width"], answer["height"], answer.get("duration"), answer.get("animated", False))
+    if status in children.OUT_OF_TIME and answer == {}:
         return Facts(mime_type, None, None, None)
-    if status in CRASHED or status == -signal.SIGXCPU:
+    if status in children.CRASHED or status == -signal.SIGXCPU:
         raise NotMedia(f"the file starts like {mime_type}, but it cannot be read")
     raise RuntimeError(f"storage/probe.py ended with status {status}: {errors.decode(errors='replace')[-200:]}")

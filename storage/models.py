@@ -199,13 +199,15 @@ class Media(Owned):
     width = IntegerField(null=True)
     height = IntegerField(null=True)
     duration = DoubleField(null=True)
+    animated = BooleanField()
 
     class Meta:
         table_name = "media"
 
     def settle(self, state, *, facts=None, refusal=None):
         """Makes a claim a fact (with its measured `facts`) or refuses it for good; only the first word counts."""
-        measures = {} if facts is None else {"width": facts.width, "height": facts.height, "duration": facts.duration}
+        measures = {} if facts is None else {"width": facts.width, "height": facts.height, "duration": facts.duration,
+                                             "animated": facts.animated}
         query = type(self).update(state=state, refusal=refusal, **measures).where(Media.id == self.id, Media.state == "pending")
         query.execute()
         return type(self).get_by_id(self.id)

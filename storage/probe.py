@@ -25,6 +25,7 @@ JPEG_MARKER = re.compile(rb"\xff[^\x00\xd0-\xd7\xff]")
 JPEG_SCAN, JPEG_END, JPEG_WITHOUT_LENGTH = 0xDA, 0xD9, (0x01, 0xD8, 0xD9)
 GIF_EXTENSION, GIF_IMAGE = 0x21, 0x2C
 EXIF_ORIENTATION, EXIF_ON_ITS_SIDE = 0x0112, (5, 6, 7, 8)
+MOVING = ("image/png", "image/webp")    # may hold several frames, and say so without being read whole; GIF does not
 WEBM_SEGMENT = b"\x18\x53\x80\x67"
 
 
@@ -33,10 +34,11 @@ class Refused(Exception):
 
 
 def measure_image(file, mime_type):
-    """`{"width", "height"}` in pixels as displayed, of a picture that is there to its end. Raises Refused."""
+    """`{"width", "height", "animated"}`, in pixels as displayed, of a picture that is there to its end. Raises Refused."""
     try:
         image = Image.open(file, formats=[mime_type.removeprefix("image/")])
         (width, height), exif = image.size, image.info.get("exif", b"")
+        animated = mime_type in MOVING and image.is_animated
         image.verify()
     except Image.DecompressionBombError:
         raise Refused(f"its picture has more than {MAX_PIXELS // 1_000_000} megapixels") from None
@@ -47,9 +49,9 @@ def measure_image(file, mime_type):
         file.seek(0)
         check = _check_jpeg if mime_type == "image/jpeg" else _check_gif
         check(file.read())
-    if _orientation(exif) in EXIF_ON_ITS_SIDE:
+    if orientation(exif, Image.Exif()) in EXIF_ON_ITS_SIDE:
         width, height = height, width
-    return {"width": width, "height": height}
+    return {"width": width, "height": height, "animated": animated}
 
 
 def measure_video(file, mime_type, tracks):
@@ -122,32 +124,34 @@ def _check_jpeg(data):
 
 def _check_gif(data):
     # https://www.w3.org/Graphics/GIF/spec-gif89a.txt; encoders forget the trailer, so whole pictures are enough.
-    at, images = 13 + _color_table(data[10]), 0
+    at, images = 13 + color_table(data[10]), 0
     try:
         while at < len(data) and data[at] in (GIF_EXTENSION, GIF_IMAGE):
             if data[at] == GIF_EXTENSION:
-                at = _skip_blocks(data, at + 2)
+                at = skip_blocks(data, at + 2)
             else:
-                at, images = _skip_blocks(data, at + 11 + _color_table(data[at + 9])), images + 1
+                at, images = skip_blocks(data, at + 11 + color_table(data[at + 9])), images + 1
     except IndexError:
         raise Refused("it ends too early") from None
     if not images:
         raise Refused("it holds no picture")
 
 
-def _color_table(flags):
+def color_table(flags):
+    """The bytes of the colour table that these flags of a GIF announce."""
     return 3 << (flags & 7) + 1 if flags & 0x80 else 0
 
 
-def _skip_blocks(data, at):
+def skip_blocks(data, at):
+    """Where the chain of blocks ends that begins at `at` in a GIF. Raises IndexError where it does not end."""
     while data[at]:
         at += data[at] + 1
     return at + 1
 
 
-def _orientation(exif):
+def orientation(exif, tags):
+    """The orientation in an EXIF block, from 1 (upright) to 8; anything else says nothing. `tags`, an empty PIL.Image.Exif, reads it."""
     try:
-        tags = Image.Exif()
         tags.load(exif)
         return tags.get(EXIF_ORIENTATION)
     except Exception:  # a broken note about the picture does not break the picture
@@ -190,11 +194,11 @@ def _track(header):
     return track_id, (abs(b) > abs(a), width >> 16, height >> 16)
 
 
-def _restrict(mime_type):
-    address_space = ADDRESS_SPACE_WEBP if mime_type == "image/webp" else ADDRESS_SPACE
+def restrict(address_space, cpu_seconds=CPU_SECONDS, file_size=0):
+    """Limits this process from now on; bytes of memory, and of the largest file that it may write."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS + 1))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (file_size, file_size))
+    resource.setrlimit(resource.RLIMIT_CPU, (cpu_seconds, cpu_seconds + 1))
     if sys.platform == "linux":  # macOS maps more than this before the program begins, and refuses the limit
         resource.setrlimit(resource.RLIMIT_AS, (address_space, address_space))
 
@@ -214,7 +218,7 @@ def _answer(mime_type, file):
 
 
 if __name__ == "__main__":
-    _restrict(sys.argv[1])
+    restrict(ADDRESS_SPACE_WEBP if sys.argv[1] == "image/webp" else ADDRESS_SPACE)
     # Only one of the two is loaded: together they double the time that a picture takes.
     if sys.argv[1].startswith("image/"):
         from PIL import Image, PngImagePlugin, WebPImagePlugin  # noqa: F401, else Pillow loads 40 formats to find WebP

@@ -126,7 +126,7 @@ def test_platforms_are_the_eleven_with_their_limits(member):
         assert entry["source"].startswith("https://")
         assert datetime.fromisoformat(entry["reviewedAt"]).date() <= datetime.now(UTC).date() + timedelta(days=1)
     assert next(entry["media"] for entry in entries if entry["platform"] == "gbp") == {
-        "image": {"types": ["image/jpeg", "image/png"], "maxBytes": 5 * 1_048_576, "minWidth": 400, "minHeight": 300}}
+        "image": {"types": ["image/jpeg", "image/png", "image/webp"], "maxBytes": 5 * 1_048_576, "minWidth": 400, "minHeight": 300}}
 
 
 def test_platforms_have_an_etag_that_holds_for_everybody(api_url, member):

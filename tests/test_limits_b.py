@@ -18,6 +18,10 @@ def photo(mime_type=JPEG, size=MB, width=1080, height=1080):
     return Media(mime_type, size, "https://media.test/photo", width, height)
 
 
+def moving(mime_type, size=MB):
+    return Media(mime_type, size, "https://media.test/moving", 1080, 1080, animated=True)
+
+
 def film(mime_type=MP4, size=MB, width=1080, height=1920, duration=30.0):
     return Media(mime_type, size, "https://media.test/film", width, height, duration)
 
@@ -77,10 +81,16 @@ def test_captions(platform, post, expected):
     row("instagram 11 of anything", instagram, [("media", "media_count")], media=[photo()] * 11),
     row("instagram 2 of a story", instagram, [("media", "media_count")], media=[photo(), film()], post_type="story"),
     row("instagram 2 of a reel", instagram, [("media", "media_count")], media=[film(), film()], post_type="reel"),
-    row("instagram PNG", instagram, [("media/0", "media_type")], media=[photo(PNG)]),
+    row("instagram PNG", instagram, media=[photo(PNG)]),
+    row("instagram WebP that moves", instagram, [("media/0", "media_type")], media=[moving(WEBP)]),
+    row("instagram GIF", instagram, [("media/0", "media_type")], media=[photo(GIF)]),
+    row("instagram PNG narrower than 4:5", instagram, [("media/0", "media_aspect_ratio")],
+        media=[photo(PNG, 9 * MB, width=1080, height=1351)]),
     row("instagram WebM", instagram, [("media/0", "media_type")], media=[film(WEBM)]),
     row("instagram photo of 8 MB", instagram, media=[photo(size=8 * MB)]),
-    row("instagram photo over 8 MB", instagram, [("media/0", "media_bytes")], media=[photo(size=8 * MB + 1)]),
+    row("instagram photo over 8 MB", instagram, media=[photo(size=8 * MB + 1)]),
+    row("instagram GIF over 8 MB", instagram, [("media/0", "media_type"), ("media/0", "media_bytes")],
+        media=[photo(GIF, 8 * MB + 1)]),
     row("instagram photo of 4:5", instagram, media=[photo(width=1080, height=1350)]),
     row("instagram photo of 1.91:1", instagram, media=[photo(width=1910, height=1000)]),
     row("instagram photo narrower than 4:5", instagram, [("media/0", "media_aspect_ratio")],
@@ -89,8 +99,7 @@ def test_captions(platform, post, expected):
         media=[photo(), photo(width=1080, height=565)]),
     row("instagram story photo of 9:16", instagram, media=[photo(width=1080, height=1920)], post_type="story"),
     row("instagram story photo of 8 MB", instagram, media=[photo(size=8 * MB)], post_type="story"),
-    row("instagram story photo over 8 MB", instagram, [("media/0", "media_bytes")], media=[photo(size=8 * MB + 1)],
-        post_type="story"),
+    row("instagram story photo over 8 MB", instagram, media=[photo(size=8 * MB + 1)], post_type="story"),
     row("instagram reel of 3 seconds", instagram, media=[film(width=1920, height=192, duration=3)]),
     row("instagram thinnest reel", instagram, media=[film(width=10, height=1000)]),
     row("instagram too thin reel", instagram, [("media/0", "media_aspect_ratio")], media=[film(width=9, height=1000)]),
@@ -115,8 +124,9 @@ def test_captions(platform, post, expected):
     row("facebook 11 photos", facebook, [("media", "media_count")], media=[photo()] * 11),
     row("facebook photo and video", facebook, [("media", "media_count")], media=[photo(), film()]),
     row("facebook text with a photo", facebook, [("media", "media_count")], caption="a", media=[photo()], post_type="text"),
-    row("facebook WebP", facebook, [("media/0", "media_type")], media=[photo(WEBP)]),
-    row("facebook photo over 10 MB", facebook, [("media/0", "media_bytes")], media=[photo(size=10 * MB + 1)]),
+    row("facebook WebP over 10 MB", facebook, media=[photo(WEBP, 10 * MB + 1)]),
+    row("facebook WebP that moves", facebook, [("media/1", "media_type")], media=[photo(WEBP), moving(WEBP)]),
+    row("facebook GIF over 10 MB", facebook, [("media/0", "media_bytes")], media=[photo(GIF, 10 * MB + 1)]),
     row("facebook video of 4 hours", facebook, media=[film(QUICKTIME, 2048 * MB, 854, 480, 14_400)]),
     row("facebook video over 4 hours", facebook, [("media/0", "media_duration")], media=[film(duration=14_401)]),
     row("facebook reel of 90 seconds", facebook, media=[film(width=608, height=1080, duration=90)], post_type="reel"),
@@ -138,7 +148,8 @@ def test_captions(platform, post, expected):
     row("threads GIF", threads, [("media/1", "media_type")], media=[photo(), photo(GIF)]),
     row("threads photo of 10:1", threads, media=[photo(width=1000, height=100)]),
     row("threads photo of 8 MB", threads, media=[photo(size=8 * MB)]),
-    row("threads photo over 8 MB", threads, [("media/0", "media_bytes")], media=[photo(size=8 * MB + 1)]),
+    row("threads photo over 8 MB", threads, media=[photo(size=8 * MB + 1)]),
+    row("threads PNG over 8 MB that moves", threads, [("media/0", "media_bytes")], media=[moving(PNG, 8 * MB + 1)]),
     row("threads photo wider than 10:1", threads, [("media/0", "media_aspect_ratio")], media=[photo(width=1001, height=100)]),
     row("threads video of 5 minutes", threads, media=[film(size=1024 * MB, duration=300)]),
     row("threads widest video", threads, media=[film(width=1920, height=192)]),
@@ -151,10 +162,13 @@ def test_captions(platform, post, expected):
     row("gbp photo at the least", gbp, caption="a", media=[photo(PNG, 10_240, 400, 300)]),
     row("gbp photo under the least", gbp, [("media/0", "media_width"), ("media/0", "media_height"), ("media/0", "media_bytes")],
         caption="a", media=[photo(PNG, 10_239, 399, 299)]),
-    row("gbp photo over 5 MB", gbp, [("media/0", "media_bytes")], caption="a", media=[photo(size=5 * MB + 1)]),
+    row("gbp photo over 5 MB", gbp, caption="a", media=[photo(size=5 * MB + 1)]),
+    row("gbp GIF over 5 MB", gbp, [("media/0", "media_type"), ("media/0", "media_bytes")], caption="a",
+        media=[photo(GIF, 5 * MB + 1)]),
     row("gbp 2 photos", gbp, [("media", "media_count")], caption="a", media=[photo(), photo()]),
     row("gbp video", gbp, [("media", "media_count")], caption="a", media=[film()]),
-    row("gbp WebP", gbp, [("media/0", "media_type")], caption="a", media=[photo(WEBP)]),
+    row("gbp WebP", gbp, caption="a", media=[photo(WEBP)]),
+    row("gbp tiny WebP", gbp, [("media/0", "media_height")], caption="a", media=[photo(WEBP, width=400, height=299)]),
 ])
 def test_media(platform, post, expected):
     assert broken(platform, **post) == expected

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from platforms.base import Content, Problem
+from platforms.base import GIF, Content, Problem
 from platforms.bluesky import Bluesky
 from platforms.mastodon import Mastodon
 from tests.live import image, video
@@ -31,7 +31,9 @@ POLL = {"options": ["yes", "no"], "expiresIn": 3600}
     (Content("hi", options={"quoteUri": "at://ann.test/app.bsky.feed.like/3mzzzzzzzzz2a"}), [("options/quoteUri", "quote")]),
     (Content("hi", options={"replyControl": ["nobody", "followers"]}), [("options/replyControl", "reply_control")]),
     (Content("hi", post_type="story"), [("postType", "post_type")]),
-    (Content("hi", media=(replace(image(), bytes=2_000_001),)), [("media/0", "media_bytes")]),
+    (Content("hi", media=(replace(image(), bytes=2_000_001),)), []),
+    (Content("hi", media=(replace(image(), bytes=2_000_001, mime_type=GIF),)), [("media/0", "media_bytes")]),
+    (Content("hi", media=(replace(image(), bytes=2_000_001, animated=True),)), [("media/0", "media_bytes")]),
     (Content("hi", media=(replace(video(), duration=601.0),)), [("media/0", "media_duration")]),
 ])
 def test_problems_on_bluesky(content, problems):
@@ -54,7 +56,10 @@ def test_problems_on_bluesky(content, problems):
     (Content("hi", media=(video(width=8000, height=8000),)), [("media/0", "media_pixels")]),
     (Content("hi", media=(image(), ), options={"altTexts": ["a" * 1501]}), [("options/altTexts/0", "alt_text_length")]),
     (Content("hi", media=(image(), ), options={"altTexts": ["a", "b"]}), [("options/altTexts", "media_options")]),
-    (Content("hi", media=(replace(image(), bytes=16 << 20),)), [("media/0", "media_bytes")]),
+    (Content("hi", media=(replace(image(), bytes=16 << 20),)), []),
+    (Content("hi", media=(replace(image(), width=8000, height=8000),)), []),
+    (Content("hi", media=(replace(image(), bytes=16 << 20, mime_type=GIF),)), [("media/0", "media_bytes")]),
+    (Content("hi", media=(replace(image(), width=8000, height=8000, mime_type=GIF),)), [("media/0", "media_pixels")]),
     (Content("?", post_type="poll", options={"poll": POLL}), []),
     (Content("?", post_type="poll"), [("options/poll", "required")]),
     (Content("", post_type="poll", options={"poll": POLL}), [("caption", "caption_required")]),

@@ -154,7 +154,7 @@ def examined(tmp_path):
 @pytest.mark.parametrize("name", REAL)
 def test_real_file_is_measured(examined, name):
     data, mime_type, (width, height), duration = REAL[name]
-    assert examined(data) == Facts(mime_type, width, height, duration)
+    assert examined(data) == Facts(mime_type, width, height, duration, animated=name in ("png-animated", "webp-animated"))
 
 
 @pytest.mark.parametrize("name", REAL)
