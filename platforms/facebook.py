@@ -112,9 +112,8 @@ class Facebook(FacebookLogin, Commenting):
         """Asks whether a video is processed and public."""
         try:
             answer = self._video(account, receipt["video"])
-        except (Rejected, PermissionMissing) as error:      # which says nothing of the post
-            raise Unavailable("Facebook does not tell the state of the video", platform_code=error.platform_code,
-                              platform_message=error.platform_message) from None
+        except PermissionMissing as error:      # which says nothing of the post
+            raise _untold(error) from None
         if _public(answer):
             return Published(receipt["video"], self._video_url(answer, receipt["video"]))
         if error := _broken(answer):
@@ -248,7 +247,10 @@ class Facebook(FacebookLogin, Commenting):
             return Published(post, f"{self.settings['public_url']}/{post}")
 
     def _video(self, account, video):
-        return self.call(account, "GET", f"/{video}", query={"fields": "status,permalink_url,published"})
+        try:
+            return self.call(account, "GET", f"/{video}", query={"fields": "status,permalink_url,published"})
+        except Rejected as error:       # a video that is not there yet
+            raise _untold(error) from None
 
     def _video_url(self, answer, video):
         """The permalink, which for videos is a path only."""
@@ -312,6 +314,11 @@ def _transferred(answer):
     """The bytes of a video that Facebook has; the name is spelt in two ways."""
     names = ("bytes_transfered", "bytes_transferred")
     return max(answer.field("status", "uploading_phase", name, kind=int, default=0) for name in names)
+
+
+def _untold(error):
+    return Unavailable("Facebook does not tell the state of the video", platform_code=error.platform_code,
+                       platform_message=error.platform_message)
 
 
 def _video_status(answer):

@@ -156,12 +156,11 @@ class FacebookLogin(Meta):
     def pages(self, token, fields):
         """(answer, path) of each Page that the user may publish on: those of businesses are not all in the first list."""
         seen = set()
-        for path in self._page_lists(token):
-            for answer, *place in self.listed(token, path, fields):
-                page, may = answer.field(*place, "id"), answer.field(*place, "tasks", kind=list, default=["CREATE_CONTENT"])
-                if page not in seen and "CREATE_CONTENT" in may and answer.field(*place, "access_token", default=None):
-                    seen.add(page)
-                    yield answer, place
+        for answer, *place in self._all_pages(token, fields):
+            page, may = answer.field(*place, "id"), answer.field(*place, "tasks", kind=list, default=["CREATE_CONTENT"])
+            if page not in seen and "CREATE_CONTENT" in may and answer.field(*place, "access_token", default=None):
+                seen.add(page)
+                yield answer, place
 
     def listed(self, token, path, fields):
         """(answer, "data", position) of each entry of a list, over its pages."""
@@ -174,14 +173,19 @@ class FacebookLogin(Meta):
             if answer.field("paging", "next", default=None) is None or query["after"] is None:
                 return
 
-    def _page_lists(self, token):
-        yield "/me/accounts"
-        try:
-            businesses = [answer.field(*place, "id") for answer, *place in self.listed(token, "/me/businesses", "id")]
-        except (PermissionMissing, Rejected):
-            return      # who has no business need not allow a look at any
+    def _all_pages(self, token, fields):
+        yield from self.listed(token, "/me/accounts", fields)
+        businesses = [answer.field(*place, "id") for answer, *place in self._allowed(token, "/me/businesses", "id")]
         for business in businesses:
-            yield from (f"/{business}/owned_pages", f"/{business}/client_pages")
+            for edge in ("owned_pages", "client_pages"):
+                yield from self._allowed(token, f"/{business}/{edge}", fields)
+
+    def _allowed(self, token, path, fields):
+        """A list of businesses, or of their Pages, as far as the person may and wants to show them."""
+        try:
+            yield from self.listed(token, path, fields)
+        except (PermissionMissing, Rejected):
+            return
 
 
 class SelfRenewing(Meta):

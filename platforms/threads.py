@@ -7,7 +7,7 @@ import time
 from platforms.base import (JPEG, MB, MP4, PNG, QUICKTIME, ImageLimits, Limits, PostType, Problem, Profile, Published,
                             VideoLimits)
 from platforms.containers import FINISHED, IN_PROGRESS, PUBLISHED, UNSEEN_PAUSE, Containers
-from platforms.errors import Rejected, Unavailable
+from platforms.errors import PermissionMissing, Rejected, Unavailable
 from platforms.http import THROTTLED
 from platforms.meta import QUOTA_PAUSE, SETTLED, VERDICTS, Meta, SelfRenewing, Verdicts, identity, word
 from platforms.text import emoji_as_bytes
@@ -133,7 +133,7 @@ class Threads(Containers, SelfRenewing):
         answer = self._soon(self.look, account, reply["container"])
         state = answer.field(self.state)
         if state == PUBLISHED:
-            return self.seek(account, "replies", text, reply["startedAt"])
+            return self._seek_reply(account, reply, text)
         if state == IN_PROGRESS:
             raise Unavailable("Threads still works on a reply", retry_after=REPLY_PAUSE)
         if state != FINISHED:
@@ -142,6 +142,12 @@ class Threads(Containers, SelfRenewing):
         if (left := reply.get("sentAt", 0) + SETTLED - time.time()) > 0:
             raise Unavailable("Threads has not published a reply yet", retry_after=left)
         return None
+
+    def _seek_reply(self, account, reply, text):
+        try:
+            return self.seek(account, "replies", text, reply["startedAt"])
+        except PermissionMissing:       # threads_read_replies, which nothing else needs
+            return Published(None, self.page(account))
 
     def _soon(self, verb, account, container):
         """What `verb` does with a container, which at first may not be there yet."""

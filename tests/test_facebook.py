@@ -355,6 +355,12 @@ def test_a_video_that_breaks_after_the_last_call_fails(net, facebook, page):
     assert caught.value.platform_message == "The video is broken"
 
 
+def test_a_reel_that_is_not_there_at_once(net, facebook, page):
+    net.fail("missing", endpoint=READ)
+    with pytest.raises(Unavailable):
+        prepared(facebook, page, SAMPLES["reel"])
+
+
 @pytest.mark.parametrize("row", ["missing", "permission", "service"])
 def test_a_refused_question_says_nothing_of_a_video(net, facebook, page, row):
     receipt = prepared_reel(net, facebook, page)

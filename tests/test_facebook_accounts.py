@@ -66,6 +66,12 @@ def test_who_shows_no_businesses_still_connects_other_pages(net, facebook):
     assert [one.profile.display_name for one in connected(facebook)] == ["Bread"]
 
 
+def test_a_business_that_one_may_not_look_into_is_left_out(net, facebook):
+    net.add_page("Of a business", business="77")
+    net.fault(f"GET {ROOT}/:business/owned_pages", status=403, body={"error": {"code": 200}})
+    assert [one.profile.display_name for one in connected(facebook)] == ["Bread"]
+
+
 def test_a_login_without_a_page_is_refused(net, facebook):
     net.pages.clear()
     with pytest.raises(Rejected) as caught:

@@ -382,6 +382,15 @@ def test_after_a_reply_whose_id_nobody_knows_the_thread_ends(net, threads, ann, 
     assert type(error) is Rejected and error.rule == "comment" and receipt["replies"] == [None] and len(net.posts) == 2
 
 
+def test_the_id_of_a_comment_need_not_be_known(net, threads, ann, public):
+    content, receipt = replace(public[0], options={"firstComment": "More"}), public[1]
+    net.processing_polls = 0
+    net.tokens[network.TOKEN].scopes -= {"threads_read_replies"}
+    net.fault(PUBLISH, drop_answer=True)
+    receipt, error = patiently(threads, ann, content, receipt)
+    assert error is None and receipt["replies"] == [None] and shown(net) == [("More", 0)]
+
+
 def test_a_post_whose_id_nobody_knows_gets_no_replies(threads, ann):
     content = replace(TEXT, options=SEQUEL)
     assert follow(threads, ann, content, {"public": {"id": None, "url": PROFILE}})[1].rule == "comment"

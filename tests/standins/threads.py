@@ -142,7 +142,7 @@ class ThreadsServer(ContainerServer):
         """The posts of the profile, newest first."""
         return self._list(request, token, given, lambda post: post["replied_to"] is None)
 
-    @api("GET", f"{ROOT}/:user/replies", "threads_basic", params=("limit", "after", "since", "until"))
+    @api("GET", f"{ROOT}/:user/replies", "threads_basic", "threads_read_replies", params=("limit", "after", "since", "until"))
     def replies(self, request, token, given):
         """The replies of the profile, newest first."""
         return self._list(request, token, given, lambda post: post["replied_to"] is not None)
