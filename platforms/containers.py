@@ -4,17 +4,15 @@ https://developers.facebook.com/docs/instagram-platform/content-publishing
 """
 
 import re
-import time
 
 from platforms.base import Absent, Published, Waiting
 from platforms.errors import PermissionMissing, PlatformError, Rejected, Unavailable, Unconfirmed
-from platforms.meta import PAUSES, SETTLED, SKEW, Meta, identity, moment, pause, same_text
+from platforms.http import CALL
+from platforms.meta import PAUSES, SETTLED, SKEW, UNSEEN_PAUSE, Meta, identity, moment, pause, same_text
 
 IN_PROGRESS, FINISHED, PUBLISHED, ERROR, EXPIRED = "IN_PROGRESS", "FINISHED", "PUBLISHED", "ERROR", "EXPIRED"
 STILL = (2.0, 3.0, 5.0, 10.0, 20.0, 30.0, 60.0)     # seconds between questions, where there is no video
-FRESH = 60.0            # seconds for which a container that is ready is not noted as ready again
-UNSEEN = 3              # times that a container may not be there although it was made, before another one is made
-UNSEEN_PAUSE = 10.0     # seconds
+MISSES = 3              # times that a container may not be there although it was made, before another one is made
 LISTED = 10             # newest posts among which a published one is looked for
 
 
@@ -46,9 +44,7 @@ class Containers(Meta):
 
     def prepare(self, account, content, receipt):
         """Makes the containers and waits until the network has filled them."""
-        if "startedAt" not in receipt:
-            receipt = _fresh(time.time(), 0)
-            yield receipt
+        receipt = receipt or _fresh(0)
         if "container" not in receipt:
             if self.kind(content) == "carousel":
                 receipt = yield from self._fill_children(account, content, receipt)
@@ -58,13 +54,11 @@ class Containers(Meta):
         receipt, state = yield from self._wait(account, content, receipt, receipt["container"])
         if state == PUBLISHED:      # by a sending of which we know no end
             yield {**receipt, "published": True}
-        elif time.time() - receipt.get("readyAt", 0) > FRESH:
-            yield {**receipt, "readyAt": time.time()}       # the sending comes next: `find` counts from here
 
     def publish(self, account, content, receipt):
         """Publishes the container. Where that is refused, the container says whether it is public all the same."""
         if receipt.get("published"):
-            return self._seek(account, content, receipt)
+            return self._seek(account, content)
         try:
             media = self.publish_container(account, receipt["container"])
         except (Rejected, Unavailable, PermissionMissing) as error:
@@ -77,8 +71,8 @@ class Containers(Meta):
             return Absent()
         state = self.look(account, receipt["container"]).field(self.state)
         if state == PUBLISHED:
-            return self._seek(account, content, receipt)
-        settled = state == FINISHED and time.time() - receipt.get("readyAt", 0) > SETTLED
+            return self._seek(account, content)
+        settled = state == FINISHED and content.sent_ago > SETTLED
         return Absent() if settled or state == EXPIRED else None
 
     def kind(self, content):
@@ -134,7 +128,7 @@ class Containers(Meta):
             raise
         state, reason = answer.field(self.state), answer.field(self.reason, default=None)
         if state == EXPIRED:
-            raise Unavailable(f"{self.title} has thrown the unpublished files away", receipt=_fresh(receipt["startedAt"], 0))
+            raise Unavailable(f"{self.title} has thrown the unpublished files away", receipt=_fresh(0))
         if state == ERROR:
             error = Rejected(f"{self.title} could not process the files", rule="media", platform_code=state,
                              platform_message=reason)
@@ -146,13 +140,13 @@ class Containers(Meta):
         made = receipt["made"] + 1
         if made >= self.containers:
             return error
-        return Unavailable(error.message, receipt=_fresh(receipt["startedAt"], made), platform_code=error.platform_code,
+        return Unavailable(error.message, receipt=_fresh(made), platform_code=error.platform_code,
                            platform_message=error.platform_message)
 
     def _unseen(self, receipt, error):
         """The error after which the container is asked for again, or at last made anew."""
         unseen = receipt.get("unseen", 0) + 1
-        if unseen > UNSEEN:
+        if unseen > MISSES:
             return self._anew(receipt, error)
         return Unavailable(f"{self.title} does not know the files yet", retry_after=UNSEEN_PAUSE,
                            receipt={**receipt, "unseen": unseen}, platform_code=error.platform_code,
@@ -164,21 +158,25 @@ class Containers(Meta):
         except PlatformError:
             state = None
         if state == PUBLISHED:
-            return self._seek(account, content, receipt)
+            return self._seek(account, content)
         if state is None and error.platform_code in self.misleading:
             raise Unconfirmed(f"{self.title} refused the post, and may have published it", platform_code=error.platform_code,
                               platform_message=error.platform_message) from None
         raise self._unseen(receipt, error) if error.platform_code in self.unseen else error
 
-    def _seek(self, account, content, receipt):
-        return self.seek(account, self.posts_of(content), content.caption, receipt["startedAt"])
+    def _seek(self, account, content):
+        return self.seek(account, self.posts_of(content), content.caption, content.sent_ago)
 
-    def seek(self, account, edge, text, since):
-        """The post of a published container: the only one with our text since we began, else one whose id we do not know."""
+    def seek(self, account, edge, text, ago):
+        """The post of a container that was published at most `ago` seconds ago, or by the last call.
+
+        It is the only one with our text since then, else one whose id we do not know.
+        """
         answer = self.call(account, "GET", f"/{account.platform_id}/{edge}",
                            query={"fields": f"id,{self.text},permalink,timestamp", "limit": LISTED})
+        since = answer.moment().timestamp() - max(ago, CALL.total) - SKEW
         ours = [place for place in (("data", position) for position in range(len(answer.field("data", kind=list))))
-                if moment(answer, *place, "timestamp") >= since - SKEW
+                if moment(answer, *place, "timestamp") >= since
                 and same_text(answer.field(*place, self.text, default=""), text)]
         if len(ours) != 1:
             return Published(None, self.page(account))
@@ -193,6 +191,6 @@ class Containers(Meta):
         return answer.link("permalink", default=self.page(account))
 
 
-def _fresh(started_at, made):
+def _fresh(made):
     """The receipt of a preparation that begins; `made` containers came to nothing before."""
-    return {"startedAt": started_at, "made": made, "children": [], "ready": 0, "asked": 0}
+    return {"made": made, "children": [], "ready": 0, "asked": 0}

@@ -81,9 +81,6 @@ class Facebook(FacebookLogin, Commenting):
 
     def prepare(self, account, content, receipt):
         """Uploads the files: photos that nobody sees yet, or a video up to the last call."""
-        if "startedAt" not in receipt:
-            receipt = {"startedAt": time.time()}
-            yield receipt
         kind = self._kind(content)
         if kind == "video":
             yield from self._send_parts(account, content.media[0], receipt)
@@ -125,7 +122,7 @@ class Facebook(FacebookLogin, Commenting):
 
     def find(self, account, content, receipt):
         """Asks for the video, or looks through the newest posts or the stories. What is not there may still come: no Absent."""
-        if "startedAt" not in receipt:
+        if content.media and not receipt:
             return Absent()
         if self._kind(content) == "story":
             return self._find_story(account, receipt)
@@ -135,7 +132,7 @@ class Facebook(FacebookLogin, Commenting):
                 return Published(receipt["video"], self._video_url(answer, receipt["video"]))
             begun = answer.field("status", "publishing_phase", "status", default=None) == "in_progress"
             return Processing(receipt) if begun else None
-        return self._find_post(account, content, receipt)
+        return self._find_post(account, content)
 
     def _kind(self, content):
         return content.post_type or self.infer(content.media, content.options)
@@ -196,7 +193,7 @@ class Facebook(FacebookLogin, Commenting):
             self._send_rest(account, item, receipt, begun)
             receipt = {**receipt, "sent": True}
             yield receipt
-        while not self._arrived(answer := self._video(account, receipt["video"]), receipt, kind):
+        while not self._arrived(answer := self._video(account, receipt["video"]), kind):
             waited = receipt.get("waited", 0)
             receipt = {**receipt, "waited": waited + 1}
             yield Waiting(receipt, pause(waited))
@@ -214,13 +211,12 @@ class Facebook(FacebookLogin, Commenting):
             self.send("POST", f"{self.settings['upload_url']}/{receipt['video']}", headers=headers, body=file,
                       size=item.bytes - offset, secrets=(token,))
 
-    def _arrived(self, answer, receipt, kind):
+    def _arrived(self, answer, kind):
         """Whether the last call may be made: for a reel once Facebook has the file, for a story once it has looked at it."""
         if error := _broken(answer):
             if _video_status(answer) == "error":
                 raise error
-            raise Unavailable("Facebook has lost the uploaded video", receipt={"startedAt": receipt["startedAt"]},
-                              platform_message=error.platform_message)
+            raise Unavailable("Facebook has lost the uploaded video", receipt={}, platform_message=error.platform_message)
         uploaded = answer.field("status", "uploading_phase", "status", default=None) in DONE
         return _video_status(answer) in ("upload_complete", "ready") or (kind == "reel" and uploaded)
 
@@ -267,15 +263,16 @@ class Facebook(FacebookLogin, Commenting):
         except PlatformError:
             return guess
 
-    def _find_post(self, account, content, receipt):
-        """The newest post with our text from after the first try; a post without text cannot be told from others."""
+    def _find_post(self, account, content):
+        """The newest post with our text since it was sent; a post without text cannot be told from others."""
         if not content.caption.strip():
             return None
         answer = self.call(account, "GET", f"/{account.platform_id}/published_posts",
                            query={"fields": "id,message,created_time,permalink_url", "limit": LISTED})
+        since = answer.moment().timestamp() - content.sent_ago - SKEW
         for position in range(len(answer.field("data", kind=list))):
             text, made = answer.field("data", position, "message", default=""), moment(answer, "data", position, "created_time")
-            if made >= receipt["startedAt"] - SKEW and same_text(text, content.caption):
+            if made >= since and same_text(text, content.caption):
                 return self._listed(answer, "data", position, name="id", link="permalink_url")
         return None
 

@@ -19,9 +19,10 @@ QUOTA_PAUSE = 3600.0                # seconds, for quotas of a day, which roll
 PAUSES = (5.0, 10.0, 20.0, 30.0, 60.0)      # seconds between questions whether a file is processed; none are documented
 PAGE = 100                          # entries of a list that are asked for at once, the most that there are
 MOST_PAGES = 50
-SKEW = 30                           # seconds between our clock and that of a network
+SKEW = 10.0                         # seconds that the clocks of the database and of a network may drift apart
 RENEWABLE_AFTER, RENEW_AFTER = 86_400.0, 7 * 86_400.0       # seconds: age at which a token may be, and is, traded for a new one
 SETTLED = 300.0                     # seconds after which what is not there yet will not come: calls end after 60
+UNSEEN, UNSEEN_PAUSE = "100/33", 10.0       # the code for what is not there, or not yet; seconds until it may be
 SECRET = {"client_secret", "code", "access_token", "fb_exchange_token"}     # parameters that nobody may see
 
 
@@ -241,25 +242,33 @@ class Commenting(Meta):
 
     def follow(self, account, content, receipt):
         """Writes the first comment."""
-        if "firstComment" not in content.options or "id" in receipt.get("comment", {}):
+        # Times by the database's clock, as the next run knows it too: seconds since the post itself was sent.
+        comment = receipt.get("comment", {"begunAt": content.sent_ago})
+        if "firstComment" not in content.options or "id" in comment:
             return
-        post = receipt["public"]["id"]
+        post, written = receipt["public"]["id"], None
         if not post:
             raise Rejected(f"{self.title} does not say which post is ours, so that it gets no comment", rule="comment")
-        written = self._written(account, content, post, receipt["comment"]["sentAt"]) if receipt.get("comment") else None
+        if "sentAt" in comment:
+            written = self._written(account, content, post, content.sent_ago - comment["sentAt"])
         if written is None:
-            receipt = {**receipt, "comment": {"sentAt": time.time()}}
-            yield receipt
-            form = {"message": content.options["firstComment"]}
+            yield {**receipt, "comment": {**comment, "sentAt": content.sent_ago}}
             try:
-                written = identity(self.call(account, "POST", f"/{post}/comments", form=form, commits=True))
+                written = self._comment(account, content, post, comment)
             except Unavailable:
-                yield {**receipt, "comment": {}}        # surely not written
+                yield {**receipt, "comment": {"begunAt": comment["begunAt"]}}       # surely not written
                 raise
         yield {**receipt, "comment": {"id": written}}
 
-    def _written(self, account, content, post, sent_at):
-        """The id of a comment that was under way at `sent_at`, None if it surely is not there."""
+    def _comment(self, account, content, post, comment):
+        form = {"message": content.options["firstComment"]}
+        try:
+            return identity(self.call(account, "POST", f"/{post}/comments", form=form, commits=True))
+        except Rejected as error:
+            raise not_yet(self.title, error, content.sent_ago - comment["begunAt"]) if error.platform_code == UNSEEN else error
+
+    def _written(self, account, content, post, ago):
+        """The id of a comment that was sent `ago` seconds ago, None if it surely is not there."""
         fields = f"id,{self.comment_text}"
         answer = self.call(account, "GET", f"/{post}/comments", query={"fields": fields, "limit": PAGE})
         for position in range(len(answer.field("data", kind=list))):
@@ -268,14 +277,22 @@ class Commenting(Meta):
                 return identity(answer, "data", position)
         if answer.field("paging", "next", default=None) is not None:
             raise Rejected("it cannot be found out whether the first comment was written", rule="comment")
-        if (left := sent_at + SETTLED - time.time()) > 0:
-            raise Unavailable(f"{self.title} does not show the first comment yet", retry_after=left)
+        if ago < SETTLED:
+            raise Unavailable(f"{self.title} does not show the first comment yet", retry_after=SETTLED - ago)
         return None
 
 
 def identity(answer, *path, name="id"):
     """An id, which the networks of Meta write as a string or as a number."""
     return str(answer.field(*path, name, kind=(str, int)))
+
+
+def not_yet(title, error, age):
+    """`error`, a refusal since something of ours is not there; at an `age` at which it may still come, Unavailable."""
+    if age > SETTLED:
+        return error
+    return Unavailable(f"{title} does not know something yet that was just made", retry_after=UNSEEN_PAUSE,
+                       platform_code=error.platform_code, platform_message=error.platform_message)
 
 
 def word(value):

@@ -2,14 +2,13 @@
 
 import json
 import re
-import time
 
 from platforms.base import (JPEG, MB, MP4, PNG, QUICKTIME, ImageLimits, Limits, PostType, Problem, Profile, Published,
                             VideoLimits)
-from platforms.containers import FINISHED, IN_PROGRESS, PUBLISHED, UNSEEN_PAUSE, Containers
+from platforms.containers import FINISHED, IN_PROGRESS, PUBLISHED, Containers
 from platforms.errors import PermissionMissing, Rejected, Unavailable
 from platforms.http import THROTTLED
-from platforms.meta import QUOTA_PAUSE, SETTLED, VERDICTS, Meta, SelfRenewing, Verdicts, identity, word
+from platforms.meta import QUOTA_PAUSE, SETTLED, VERDICTS, Meta, SelfRenewing, Verdicts, identity, not_yet, word
 from platforms.text import emoji_as_bytes
 
 PHOTO = ImageLimits(types=(JPEG, PNG), max_bytes=8 * MB, max_aspect_ratio=10)       # widths are scaled
@@ -115,48 +114,56 @@ class Threads(Containers, SelfRenewing):
             target = done[-1] if chained else receipt["public"]["id"]
             if target is None:
                 raise Rejected("Threads does not say which post is ours, so that it gets no replies", rule="comment")
-            if "reply" not in receipt:
-                container = self.create(account, {"media_type": "TEXT", "text": text, "reply_to_id": target})
-                receipt = {**receipt, "reply": {"container": container, "startedAt": time.time()}}
-                yield receipt
-            reply = receipt["reply"]
-            media = self._settle(account, reply, text)
-            if media is None:
-                yield {**receipt, "reply": {**reply, "sentAt": time.time()}}
-                media = Published(self._soon(self.publish_container, account, reply["container"]), "")
+            media = yield from self._reply(account, content.sent_ago, text, target, receipt)
             done = [*done, media.id]
             receipt = {name: value for name, value in receipt.items() if name != "reply"} | {"replies": done}
             yield receipt
 
-    def _settle(self, account, reply, text):
+    def _reply(self, account, now, text, target, receipt):
+        """Makes a container for a reply, and publishes it unless it is public. `now` is seconds since the post was sent."""
+        if "reply" not in receipt:
+            receipt = {**receipt, "reply": {"begunAt": now}}
+            yield receipt
+        reply = receipt["reply"]
+        age = now - reply["begunAt"]
+        if "container" not in reply:
+            parameters = {"media_type": "TEXT", "text": text, "reply_to_id": target}
+            reply = {**reply, "container": self._soon(age, self.create, account, parameters)}
+            yield {**receipt, "reply": reply}
+        media = self._settle(account, now, reply, text)
+        if media is None:
+            yield {**receipt, "reply": {**reply, "sentAt": now}}
+            media = Published(self._soon(age, self.publish_container, account, reply["container"]), "")
+        return media
+
+    def _settle(self, account, now, reply, text):
         """The reply that a container has become; None where it is ready to be published."""
-        answer = self._soon(self.look, account, reply["container"])
+        age = now - reply["begunAt"]
+        answer = self._soon(age, self.look, account, reply["container"])
         state = answer.field(self.state)
         if state == PUBLISHED:
-            return self._seek_reply(account, reply, text)
+            return self._seek_reply(account, text, age)
         if state == IN_PROGRESS:
             raise Unavailable("Threads still works on a reply", retry_after=REPLY_PAUSE)
         if state != FINISHED:
             raise Rejected("Threads could not make a reply", rule="comment", platform_code=state,
                            platform_message=answer.field(self.reason, default=None))
-        if (left := reply.get("sentAt", 0) + SETTLED - time.time()) > 0:
-            raise Unavailable("Threads has not published a reply yet", retry_after=left)
+        if "sentAt" in reply and now < (settled := reply["sentAt"] + SETTLED):
+            raise Unavailable("Threads has not published a reply yet", retry_after=settled - now)
         return None
 
-    def _seek_reply(self, account, reply, text):
+    def _seek_reply(self, account, text, age):
         try:
-            return self.seek(account, "replies", text, reply["startedAt"])
+            return self.seek(account, "replies", text, age)
         except PermissionMissing:       # threads_read_replies, which nothing else needs
             return Published(None, self.page(account))
 
-    def _soon(self, verb, account, container):
-        """What `verb` does with a container, which at first may not be there yet."""
+    def _soon(self, age, verb, *arguments):
+        """What `verb` brings, which at first may not find the container, or the post that is answered."""
         try:
-            return verb(account, container)
+            return verb(*arguments)
         except Rejected as error:
-            if error.platform_code in self.unseen:
-                raise Unavailable("Threads does not know a reply yet", retry_after=UNSEEN_PAUSE) from None
-            raise
+            raise not_yet(self.title, error, age) if error.platform_code in self.unseen else error
 
 
 def _replies(options):

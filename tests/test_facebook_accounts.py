@@ -154,12 +154,12 @@ def test_a_refused_token_is_had_anew_from_the_users(net, facebook):
     page = network.account(net)
     network.expire(net)
     with pytest.raises(Disconnected) as caught:
-        facebook.publish(page, Content("hi"), {"startedAt": 0})
+        facebook.publish(page, Content("hi"), {})
     assert caught.value.platform_code == "190/460" and "canary" not in repr(vars(caught.value))
     fresh = facebook.refresh(page, force=True)
     assert fresh == {**page.credentials, "accessToken": net.pages[page.platform_id].token}
     renewed = Account(page.platform_id, page.username, credentials=fresh)
-    assert facebook.publish(renewed, Content("hi"), {"startedAt": 0}).id == net.posts[0]["id"]
+    assert facebook.publish(renewed, Content("hi"), {}).id == net.posts[0]["id"]
     assert len(net.calls(FEED)) == 2
 
 

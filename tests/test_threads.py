@@ -117,8 +117,8 @@ def test_of_a_post_in_doubt_the_container_knows(net, threads, ann, content, faul
         threads.publish(ann, content, receipt)
     found = threads.find(ann, content, receipt)
     assert found == (Published(net.posts[0]["id"], found.url) if there else None)
-    later = {**receipt, "readyAt": receipt["readyAt"] - SETTLED}
-    assert threads.find(ann, content, later) == (found if there else Absent())
+    later = replace(content, sent_ago=SETTLED + 1)
+    assert threads.find(ann, later, receipt) == (found if there else Absent())
     again = threads.publish(ann, content, prepared(threads, ann, content, receipt))
     assert again.id == net.posts[0]["id"] and len(net.posts) == 1
 
@@ -277,7 +277,7 @@ def patiently(threads, ann, content, receipt):
         if not isinstance(error, Unavailable | Unconfirmed):
             return receipt, error
         if "sentAt" in receipt.get("reply", {}):
-            receipt["reply"]["sentAt"] -= SETTLED
+            content = replace(content, sent_ago=content.sent_ago + SETTLED)
     raise AssertionError("without end")
 
 
@@ -312,7 +312,8 @@ def test_a_reply_in_doubt_is_never_published_twice(net, threads, ann, public, be
         if len(receipt.get("replies", [])) == before and "sentAt" in receipt.get("reply", {}):
             net.fault(PUBLISH, **fault)
             break
-    steps = threads.follow(ann, content, {**receipt, "reply": {**receipt["reply"], "sentAt": 0}})
+    content = replace(content, sent_ago=SETTLED)
+    steps = threads.follow(ann, content, receipt)
     receipt = next(steps)
     with pytest.raises(Unconfirmed):
         next(steps)
@@ -332,7 +333,7 @@ def test_a_run_that_died_after_each_step_is_gone_on_with(net, threads, ann, publ
             step = next(threads.follow(ann, content, receipt), None)
         except Unavailable:
             if "sentAt" in receipt.get("reply", {}):
-                receipt["reply"]["sentAt"] -= SETTLED
+                content = replace(content, sent_ago=content.sent_ago + SETTLED)
             continue
         if step is None:
             break
@@ -347,6 +348,15 @@ def test_a_reply_that_is_not_there_at_once(net, threads, ann, public):
     receipt, error = follow(threads, ann, *public)
     assert type(error) is Unavailable and error.retry_after == 10
     assert patiently(threads, ann, public[0], receipt)[1] is None and len(net.posts) == 4
+
+
+def test_a_reply_to_a_post_that_is_not_there_yet(net, threads, ann, public):
+    content, receipt = public
+    net.fail("not_found", endpoint=CREATE, times=2)
+    receipt, error = follow(threads, ann, content, receipt)
+    assert type(error) is Unavailable and error.retry_after == 10
+    assert type(follow(threads, ann, replace(content, sent_ago=SETTLED + 1), receipt)[1]) is Rejected
+    assert patiently(threads, ann, content, receipt)[1] is None and len(net.posts) == 4
 
 
 def test_a_reply_that_cannot_be_published_yet(net, threads, ann, public):
@@ -365,7 +375,8 @@ def test_a_reply_that_is_refused(net, threads, ann, public, row, expected):
 
 
 def test_a_reply_that_expired_while_threads_was_away(net, threads, ann, public):
-    receipt = next(threads.follow(ann, *public))
+    steps = threads.follow(ann, *public)
+    receipt = [next(steps), next(steps)][-1]
     net.advance(86_401)
     error = patiently(threads, ann, public[0], receipt)[1]
     assert (type(error), error.rule, error.platform_code) == (Rejected, "comment", "EXPIRED")
@@ -375,7 +386,7 @@ def test_after_a_reply_whose_id_nobody_knows_the_thread_ends(net, threads, ann, 
     content, receipt = public
     net.processing_polls = 0
     steps = threads.follow(ann, content, receipt)
-    receipt = [next(steps), next(steps)][-1]
+    receipt = [next(steps), next(steps), next(steps)][-1]
     threads.publish_container(ann, receipt["reply"]["container"])
     net.posts[1]["given"]["text"] = "changed"
     receipt, error = patiently(threads, ann, content, receipt)
