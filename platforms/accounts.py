@@ -70,7 +70,10 @@ class Accounts:
 
     def _look_after(self, row, connector):
         try:
+            connected(row, self._vault)
             profile = self._profile(row, connector)
+        except Unreadable:      # a worker that was started with other keys must not take all accounts for ended
+            return log.warning("account %s: its credentials cannot be opened", row.id)
         except Disconnected:
             log.info("account %s: %s no longer accepts its credentials", row.id, connector.title)
             return self.disconnect(row)

@@ -94,7 +94,8 @@ class BrowserLogins:
                        **({"Authorization": f"DPoP {token}"} if token else {})}
             answer = self.send(method, url, **{**request, "headers": headers, "accept": (400, 401, *accept),
                                                "secrets": (*request.get("secrets", ()), *filter(None, [token]))})
-            self._nonces[server] = answer.headers.get("DPoP-Nonce") or self._nonces.get(server)
+            if nonce := answer.headers.get("DPoP-Nonce"):
+                self._nonces[server] = nonce
             if answer.field("error", default=None) != "use_dpop_nonce":
                 break
             if last:
