@@ -8,6 +8,7 @@ from urllib.parse import parse_qsl, urlsplit
 import urllib3
 
 from platforms.base import Account, Media, Waiting
+from platforms.errors import PlatformError, Unavailable
 from platforms.http import Http
 from storage.fetch import Fetcher
 from tests.standins.server import HOST
@@ -59,6 +60,19 @@ def prepared(platform, account, content, receipt=None):
     for step in platform.prepare(account, content, receipt):
         receipt = json.loads(json.dumps(step.receipt if isinstance(step, Waiting) else step))
     return receipt
+
+
+def tried(platform, account, content, receipt=None):
+    """How a preparation ends that is made again as long as that makes sense: its error or None, and how often it was made."""
+    for tries in range(1, 20):
+        try:
+            prepared(platform, account, content, receipt)
+            return None, tries
+        except Unavailable as error:
+            receipt = error.receipt or receipt
+        except PlatformError as error:
+            return error, tries
+    raise AssertionError("it goes on for ever")
 
 
 def published(platform, account, content):

@@ -13,8 +13,9 @@ from platforms.meta import SETTLED
 from tests.live import http_for, image, part_of, prepared, video
 from tests.networks import facebook as network
 from tests.networks.facebook import PORTRAIT, SAMPLES
-from tests.standins.facebook import (COMMENT, COMMENTS, ERRORS, FEED, LIST, PARTS, PHOTO_STORIES, PHOTOS, READ, REELS, STORIES,
-                                     UPLOAD, VIDEO_STORIES, VIDEOS, hashes)
+from tests.standins.facebook import (COMMENT, COMMENTS, ERRORS, FEED, LIST, PARTS, PHOTOS, READ, REELS, STORIES, UPLOAD,
+                                     VIDEO_STORIES, hashes)
+from tests.standins.meta import IN_DOUBT
 
 FILM = b"\0\0\0\x18ftypmp42" + bytes(range(256)) * 10_000        # three parts
 TEXT = SAMPLES["text"]
@@ -158,11 +159,6 @@ def test_a_story_stays_published_whatever_becomes_of_the_question_for_its_link(n
 
 
 # Exactly once.
-
-IN_DOUBT = [({"drop_answer": True}, True), ({"drop_before": True}, False), ({"status": 504, "body": "<html>"}, False),
-            ({"status": 500, "body": "", "acts": True}, True), ({"status": 200, "body": "<html>", "acts": True}, True),
-            ({"status": 200, "body": {}, "acts": True}, True)]
-
 
 @pytest.mark.parametrize("fault, there", IN_DOUBT)
 @pytest.mark.parametrize("kind, endpoint", network.PUBLISH.items())
@@ -539,7 +535,7 @@ def test_a_comment_for_a_post_that_is_not_there_yet(net, facebook, page, public)
     receipt = [next(steps), next(steps)][-1]
     with pytest.raises(Unavailable) as caught:
         next(steps)
-    assert caught.value.retry_after == 10 and receipt["comment"] == {"begunAt": 0}
+    assert caught.value.retry_after == 10 and set(receipt["comment"]) == {"begunAt"}
     with pytest.raises(Rejected):
         followed(facebook, page, replace(content, sent_ago=SETTLED + 1), receipt)
     followed(facebook, page, content, receipt)

@@ -9,10 +9,11 @@ from platforms.base import Absent, Content, Published, Waiting
 from platforms.errors import Disconnected, PermissionMissing, PlatformError, Rejected, Unavailable, Unconfirmed
 from platforms.instagram import Instagram
 from platforms.meta import SETTLED
-from tests.live import http_for, prepared, published
+from tests.live import http_for, prepared, published, tried
 from tests.networks import instagram as network
 from tests.networks.instagram import SAMPLES, film, photo
 from tests.standins.instagram import COMMENT, COMMENTS, CREATE, ERRORS, LIST, PUBLISH, READ, STORIES
+from tests.standins.meta import IN_DOUBT
 
 IMAGE, CAROUSEL, REEL, STORY = SAMPLES.values()
 FAILED = "Error: Media upload has failed with error code"
@@ -137,11 +138,6 @@ def test_a_post_stays_published_whatever_becomes_of_the_question_for_its_link(ne
 
 # Exactly once.
 
-IN_DOUBT = [({"drop_answer": True}, True), ({"drop_before": True}, False), ({"status": 504, "body": "<html>"}, False),
-            ({"status": 500, "body": "", "acts": True}, True), ({"status": 200, "body": "<html>", "acts": True}, True),
-            ({"status": 200, "body": {}, "acts": True}, True)]
-
-
 @pytest.mark.parametrize("fault, there", IN_DOUBT)
 @pytest.mark.parametrize("content", SAMPLES.values(), ids=SAMPLES)
 def test_of_a_post_in_doubt_the_container_knows(net, instagram, ann, content, fault, there):
@@ -227,55 +223,40 @@ def test_containers_that_expired_are_made_again(net, instagram, ann):
     assert instagram.publish(ann, CAROUSEL, again) and len(net.posts) == 1 and len(net.containers) == 6
 
 
-def fails(instagram, ann, content, receipt=None):
-    """How a preparation goes that is tried again as long as it makes sense: the last error, and how often it was tried."""
-    tries = 0
-    while True:
-        tries += 1
-        try:
-            prepared(instagram, ann, content, receipt)
-            return None, tries
-        except Unavailable as error:
-            receipt = error.receipt or receipt
-        except PlatformError as error:
-            return error, tries
-        assert tries < 20
-
-
 @pytest.mark.parametrize("reason, tries", [
     (f"{FAILED} 2207026", 1), (f"{FAILED} 2207053", 3), (f"{FAILED} 2207082", 3), (f"{FAILED} 2207052", 3),
     ("Something else", 1),
 ])
 def test_a_file_that_cannot_be_processed(net, instagram, ann, reason, tries):
     net.broken["https://media.test/2.mp4"] = reason
-    error, tried = fails(instagram, ann, CAROUSEL)
-    assert type(error) is Rejected and tried == tries
+    error, count = tried(instagram, ann, CAROUSEL)
+    assert type(error) is Rejected and count == tries
     assert (error.rule, error.platform_message) == ("media", reason)
 
 
 @pytest.mark.parametrize("row", ["fetch_timeout", "creation_failed", "upload_failed", "fetch_failed", "no_media"])
 def test_a_container_that_is_not_made_for_a_passing_reason_is_tried_three_times(net, instagram, ann, row):
     net.fail(row, endpoint=CREATE, times=9)
-    error, tried = fails(instagram, ann, IMAGE)
-    assert type(error) is Rejected and tried == 3 and error.platform_message == ERRORS[row]["body"]["error"]["message"]
+    error, count = tried(instagram, ann, IMAGE)
+    assert type(error) is Rejected and count == 3 and error.platform_message == ERRORS[row]["body"]["error"]["message"]
 
 
 def test_an_address_that_cannot_be_fetched(net, instagram, ann):
     content = replace(IMAGE, media=(replace(photo(), url="https://media.test/bröt.jpg"),))
-    error, _ = fails(instagram, ann, content)
+    error, _ = tried(instagram, ann, content)
     assert error.platform_code == "9004"
 
 
 def test_a_container_that_is_not_there_at_once(net, instagram, ann):
     net.latency = 2
-    error, tried = fails(instagram, ann, IMAGE)
-    assert error is None and tried == 3 and len(net.containers) == 1
+    error, count = tried(instagram, ann, IMAGE)
+    assert error is None and count == 3 and len(net.containers) == 1
 
 
 def test_a_container_that_does_not_come_is_made_again(net, instagram, ann):
     net.latency = 99
-    error, tried = fails(instagram, ann, IMAGE)
-    assert error.platform_code == "100/33" and len(net.containers) == 3 and tried == 12
+    error, count = tried(instagram, ann, IMAGE)
+    assert error.platform_code == "100/33" and len(net.containers) == 3 and count == 12
 
 
 @pytest.mark.parametrize("row", ["not_ready", "not_found", "no_media"])

@@ -9,10 +9,11 @@ from platforms.base import Absent, Content, Published, Waiting
 from platforms.errors import Disconnected, PermissionMissing, PlatformError, Rejected, Unavailable, Unconfirmed
 from platforms.meta import SETTLED
 from platforms.threads import Threads
-from tests.live import http_for, prepared, published
+from tests.live import http_for, prepared, published, tried
 from tests.networks import threads as network
 from tests.networks.instagram import film, photo
 from tests.networks.threads import SAMPLES
+from tests.standins.meta import IN_DOUBT
 from tests.standins.threads import CREATE, ERRORS, LIST, PUBLISH, READ
 
 TEXT, IMAGE, VIDEO, CAROUSEL, POLL, LINK = SAMPLES.values()
@@ -103,11 +104,6 @@ def test_a_post_stays_published_whatever_becomes_of_the_question_for_its_link(ne
 
 # Exactly once.
 
-IN_DOUBT = [({"drop_answer": True}, True), ({"drop_before": True}, False), ({"status": 504, "body": "<html>"}, False),
-            ({"status": 500, "body": "", "acts": True}, True), ({"status": 200, "body": "<html>", "acts": True}, True),
-            ({"status": 200, "body": {}, "acts": True}, True)]
-
-
 @pytest.mark.parametrize("fault, there", IN_DOUBT)
 @pytest.mark.parametrize("content", SAMPLES.values(), ids=SAMPLES)
 def test_of_a_post_in_doubt_the_container_knows(net, threads, ann, content, fault, there):
@@ -148,39 +144,26 @@ def test_a_list_of_nonsense_says_nothing(net, threads, ann):
 
 # Containers that come to nothing.
 
-def fails(threads, ann, content, receipt=None):
-    """How a preparation goes that is tried again as long as it makes sense: the last error, and how often it was tried."""
-    for tries in range(1, 20):
-        try:
-            prepared(threads, ann, content, receipt)
-            return None, tries
-        except Unavailable as error:
-            receipt = error.receipt or receipt
-        except PlatformError as error:
-            return error, tries
-    raise AssertionError("without end")
-
-
 @pytest.mark.parametrize("reason, tries", [
     ("FAILED_DOWNLOADING_VIDEO", 3), ("UNKNOWN", 3), ("FAILED_PROCESSING_AUDIO", 1), ("FAILED_PROCESSING_VIDEO", 1),
     ("INVALID_ASPEC_RATIO", 1), ("INVALID_BIT_RATE", 1), ("INVALID_DURATION", 1), ("INVALID_FRAME_RATE", 1),
     ("INVALID_AUDIO_CHANNELS", 1), ("INVALID_AUDIO_CHANNEL_LAYOUT", 1)])
 def test_a_file_that_cannot_be_processed(net, threads, ann, reason, tries):
     net.broken["https://media.test/1.mp4"] = reason
-    error, tried = fails(threads, ann, VIDEO)
-    assert (type(error), error.rule, error.platform_message, tried) == (Rejected, "media", reason, tries)
+    error, count = tried(threads, ann, VIDEO)
+    assert (type(error), error.rule, error.platform_message, count) == (Rejected, "media", reason, tries)
 
 
 @pytest.mark.parametrize("row", ["fetch_failed", "fetch_timeout"])
 def test_a_file_that_cannot_be_fetched_is_tried_three_times(net, threads, ann, row):
     net.fail(row, times=9)
-    error, tried = fails(threads, ann, IMAGE)
-    assert type(error) is Rejected and tried == 3
+    error, count = tried(threads, ann, IMAGE)
+    assert type(error) is Rejected and count == 3
 
 
 def test_a_container_that_is_not_there_at_once(net, threads, ann):
     net.latency = 2
-    assert fails(threads, ann, TEXT) == (None, 3) and len(net.containers) == 1
+    assert tried(threads, ann, TEXT) == (None, 3) and len(net.containers) == 1
 
 
 def test_a_container_that_cannot_be_published_yet(net, threads, ann):
@@ -195,7 +178,7 @@ def test_a_container_that_cannot_be_published_yet(net, threads, ann):
 def test_containers_that_expired_are_made_again(net, threads, ann):
     receipt = prepared(threads, ann, CAROUSEL)
     net.advance(86_401)
-    assert fails(threads, ann, CAROUSEL, receipt) == (None, 2) and len(net.containers) == 6
+    assert tried(threads, ann, CAROUSEL, receipt) == (None, 2) and len(net.containers) == 6
 
 
 # Errors.

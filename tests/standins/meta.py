@@ -17,6 +17,10 @@ from tests.standins.server import Answer, Network, Part, parse_json, parse_multi
 ROOT = "/v25.0"
 SHORT, LONG, CODE_LIFE = 3600, 5_184_000, 3600      # seconds: tokens fresh from a login, exchanged ones, codes
 COMMON = ("access_token", "appsecret_proof", "fields", "upload_phase")
+# Faults of a request after which its sender cannot know what became of it, and whether the network has acted.
+IN_DOUBT = [({"drop_answer": True}, True), ({"drop_before": True}, False), ({"status": 504, "body": "<html>"}, False),
+            ({"status": 500, "body": "", "acts": True}, True), ({"status": 200, "body": "<html>", "acts": True}, True),
+            ({"status": 200, "body": {}, "acts": True}, True)]
 TOKEN_PROBLEMS = {
     458: "Error validating access token: The user has not authorized application 4711.",
     459: "Error validating access token: The user is in a checkpoint.",
