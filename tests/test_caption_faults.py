@@ -86,7 +86,7 @@ FAULTS = {
 @pytest.mark.parametrize("reply, sentence, tries", FAULTS.values(), ids=FAULTS)
 def test_every_fault_is_told_in_a_sentence_that_leaks_nothing(model, reply, sentence, tries):
     model.plans(reply)
-    assert str(failure_of(asked(model.url))) == sentence
+    assert str(failure_of(asked(model.url, timeout=60))) == sentence
     assert len(model.requests) == tries
 
 
@@ -128,21 +128,21 @@ def test_the_wait_that_the_provider_asks_for_is_kept(model, form):
     wish = "1" if form == "seconds" else format_datetime(datetime.now(UTC) + timedelta(seconds=2), usegmt=True)
     model.plans(error(429, "slow down", headers={"Retry-After": wish}), Reply(raw=completion("Fresh bread.")))
     assert asked(model.url).write(**WISH).text == "Fresh bread."
-    assert 0.9 <= model.times[1] - model.times[0] <= 3
+    assert 0.5 <= model.times[1] - model.times[0] <= 4.5
 
 
 def test_a_wait_beyond_the_deadline_is_not_begun(model):
     model.plans(error(429, "slow down", headers={"Retry-After": "30"}))
     started = time.monotonic()
     assert "(429)" in str(failure_of(asked(model.url)))
-    assert time.monotonic() - started < 1 and len(model.requests) == 1
+    assert time.monotonic() - started < 4 and len(model.requests) == 1
 
 
 def test_the_pauses_grow(model):
     model.plans(Reply(503))
     failure_of(asked(model.url, pause=0.05))
-    first, second, third, fourth = (later - sooner for sooner, later in zip(model.times, model.times[1:]))
-    assert 0.02 < first < 0.2 and first < third < fourth and second < fourth < 0.8
+    pauses = [later - sooner for sooner, later in zip(model.times, model.times[1:])]
+    assert all(pause >= 0.024 * 2 ** number for number, pause in enumerate(pauses)) and len(pauses) == 4
 
 
 @pytest.mark.parametrize("reply", [
@@ -152,28 +152,34 @@ def test_a_slow_model_is_given_up_in_time_whatever_it_does(model, reply):
     model.plans(reply)
     started = time.monotonic()
     failure = failure_of(asked(model.url, timeout=0.5), ModelTooSlow)
-    assert time.monotonic() - started < 1.5 and "POSTHORN_CAPTION_TIMEOUT" in str(failure)
+    assert time.monotonic() - started < 4 and "POSTHORN_CAPTION_TIMEOUT" in str(failure)
     assert failure.tokens_used > 50     # the provider has read the question
 
 
 def test_all_tries_together_keep_the_deadline(model):
-    model.plans(Reply(503, delay=0.3))
+    model.plans(Reply(503, delay=0.8))
     started = time.monotonic()
-    failure_of(asked(model.url, timeout=0.7))
-    assert time.monotonic() - started < 1.2
+    failure_of(asked(model.url, timeout=1))
+    assert time.monotonic() - started < 3       # five tries take 4
 
 
-@pytest.mark.parametrize("reply", [Reply(raw=completion("A caption."), delay=20), Reply(503, headers={"Retry-After": "4"})],
+@pytest.mark.parametrize("reply", [Reply(raw=completion("A caption."), delay=20), Reply(503, headers={"Retry-After": "20"})],
                          ids=["while it writes", "between two tries"])
 def test_when_the_caller_goes_the_model_is_not_asked_on(model, reply):
     model.plans(reply)
-    presence, started = Presence(), time.monotonic()
-    leaving = threading.Timer(0.2, presence.leave)
+    presence, left = Presence(), []
+
+    def leave():
+        until(lambda: model.requests)
+        left.append(time.monotonic())
+        presence.leave()
+
+    leaving = threading.Thread(target=leave)
     leaving.start()
-    failure_of(asked(model.url), CallerGone, presence=presence)
+    failure_of(asked(model.url, timeout=30), CallerGone, presence=presence)
     leaving.join()
-    assert time.monotonic() - started < 1 and len(model.requests) == 1
-    assert not reply.delay or model.left.wait(1)       # the server sees it and can stop
+    assert time.monotonic() - left[0] < 3 and len(model.requests) == 1
+    assert not reply.delay or model.left.wait(3)       # the server sees it and can stop
 
 
 def test_when_the_caller_has_gone_before_nothing_is_sent(model):
@@ -236,7 +242,7 @@ def live(environ):
     """An API with a model, that a test may break."""
     with ChatServer() as model:
         settings = {"POSTHORN_CAPTION_URL": model.url, "POSTHORN_CAPTION_KEY": KEY, "POSTHORN_CAPTION_MODEL": MODEL,
-                    "POSTHORN_CAPTION_HEADERS": json.dumps(HEADERS), "POSTHORN_CAPTION_TIMEOUT": "2",
+                    "POSTHORN_CAPTION_HEADERS": json.dumps(HEADERS), "POSTHORN_CAPTION_TIMEOUT": "4",
                     "POSTHORN_API_PROCESSES": "1",
                     "POSTHORN_CAPTION_RATE_LIMIT": "100000"}
         process, url = start_api({**environ, **settings})
@@ -265,6 +271,14 @@ def test_the_operation_in_live_mode(live):
     assert not any(secret.encode() in echoed.raw for secret in told)
 
 
+def until(holds):
+    """Waits until `holds()`."""
+    end = time.monotonic() + 10
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
 def test_slow_models_never_stall_the_api_and_the_excess_is_refused(live):
     _, url, model = live
     caller, answers = Member(url), []
@@ -273,11 +287,9 @@ def test_slow_models_never_stall_the_api_and_the_excess_is_refused(live):
               for _ in range(12)]
     for thread in asking:
         thread.start()
-    while model.busy < 8:
-        time.sleep(0.01)
-    started = time.monotonic()
+    until(lambda: model.busy == 8)
     assert caller.live.get("/v1/health").status == 200 and caller.live.get("/v1/posts").status == 200
-    assert time.monotonic() - started < 1
+    assert model.busy == 8      # they were answered while all eight still waited
     for thread in asking:
         thread.join()
     assert sorted(answer.status for answer in answers) == [429] * 4 + [504] * 8
@@ -294,9 +306,9 @@ def test_a_caller_who_hangs_up_ends_the_request_to_the_model(live):
     with socket.create_connection((host, int(port))) as sock:
         sock.sendall(b"POST /v1/generate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nAuthorization: Bearer "
                      + caller.live.key.encode() + b"\r\nContent-Length: %d\r\n\r\n" % len(request) + request)
-        while not model.busy:
-            time.sleep(0.01)
-    assert model.left.wait(1)       # long before the 2 s of the timeout
+        until(lambda: model.busy)
+        hung_up = time.monotonic()
+    assert model.left.wait(10) and time.monotonic() - hung_up < 3       # and not at the 4 s of the timeout
     model.says("A caption.")
     assert caller.live.post("/v1/generate", {"topic": TOPIC}).status == 200
 

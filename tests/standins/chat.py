@@ -103,6 +103,11 @@ class ChatServer:
                 return Reply(raw=completion(json.dumps({**request, "headers": dict(headers)}, ensure_ascii=False)))
             return self._plan.pop(0) if len(self._plan) > 1 else self._plan[0]
 
+    def count(self, change):
+        """One request more or less is under way."""
+        with self._lock:
+            self.busy += change
+
     def pause(self, seconds, connection):
         """Waits, at most until the server ends or the caller hangs up; False then."""
         end = time.monotonic() + seconds
@@ -137,12 +142,12 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         reply = self.model.reply(self.command, self.path, self.headers, body)
-        self.model.busy += 1
+        self.model.count(1)
         try:
             if self.model.pause(reply.delay, self.connection):
                 self.answer(reply)
         finally:
-            self.model.busy -= 1
+            self.model.count(-1)
 
     def answer(self, reply):
         self.close_connection = True
