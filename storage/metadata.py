@@ -1,7 +1,7 @@
 """Takes out of a picture what it says beside the picture: EXIF with the place, XMP, comments, previews, what hangs on behind.
 
 Only whole pieces of the file are left out, so that the picture itself stays as it is, byte for byte. What describes its
-colours stays. The bytes are those of a file that storage.media has found whole; of others IndexError may come, or fewer bytes.
+colours stays. The bytes are those of a file that storage.media has found whole; others may end in IndexError or struct.error.
 """
 
 import struct

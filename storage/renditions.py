@@ -17,6 +17,7 @@ from storage.objects import StoreUnavailable
 
 CONVERT = Path(__file__).with_name("convert.py")
 SECONDS = 60
+SMALL = 900_000     # bytes: a picture that is turned may have as many, as it may on every network, or else those of the original
 AT_ONCE = 2         # conversions of one process: each may take more than a gigabyte of memory
 
 
@@ -26,10 +27,7 @@ class Unfit(Exception):
 
 @dataclass(frozen=True)
 class Recipe:
-    """What is made of a picture: without a size, only what is not the picture goes; with one, a JPEG of that size at most.
-
-    `max_bytes` None: as many as the original has.
-    """
+    """What is made of a picture: without a size, only what is not the picture goes; with one, a JPEG of that size at most."""
 
     width: int | None = None
     height: int | None = None
@@ -110,7 +108,7 @@ class Renditions:
 def _converted(original, result, media, recipe):
     """What the child says of what it has written into `result`. Raises Unfit and RuntimeError."""
     size = () if recipe.width is None else (recipe.width, recipe.height)
-    status, output, errors = children.run(CONVERT, media.mime_type, recipe.max_bytes or media.bytes, *size, file=original,
+    status, output, errors = children.run(CONVERT, media.mime_type, recipe.max_bytes or max(media.bytes, SMALL), *size, file=original,
                                           out=result, seconds=SECONDS)
     if status in children.CRASHED or status == -signal.SIGXCPU:
         raise Unfit("it takes too much work to read")
