@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from handlers.errors import Detail, ExternalServiceError, ExternalTimeout, PayloadTooLarge, Unprocessable
 from handlers.responses import ok
 from storage.database import database
-from storage.fetch import BadStatus, Broken, Refused, TooLarge, Unreachable
+from storage.fetch import BadStatus, Broken, Refused, TooLarge, TooSlow, Unreachable
 from storage.media import NotMedia, examine, is_video, new_key
 from storage.models import Media, wire_time
 
@@ -94,8 +94,10 @@ def _download(fetcher, url, spool):
         raise PayloadTooLarge(f"the file is over {FETCH_LIMIT} bytes; larger ones go through POST /v1/media/upload-url") from None
     except BadStatus as error:
         raise ExternalServiceError(f"the server of the link answered {error.status}") from None
+    except TooSlow:
+        raise ExternalTimeout("the server of the link did not answer in time") from None
     except Broken:
-        raise ExternalTimeout("the server of the link did not answer whole and in time") from None
+        raise ExternalServiceError("the server of the link gave no whole answer") from None
 
 
 def _examined(path, pointer):

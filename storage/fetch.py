@@ -50,6 +50,10 @@ class Broken(FetchError):
     """The request, or a part of it, was sent, and no whole and trustworthy answer came in time."""
 
 
+class TooSlow(Broken):
+    """The request was sent, and the deadline passed before the answer was whole."""
+
+
 class TooLarge(FetchError):
     """The body is larger than the caller takes."""
 
@@ -269,8 +273,10 @@ def _breaking():
         yield
     except Broken:
         raise
-    except Exception as error:
-        raise Broken("the other server did not answer in time" if isinstance(error, TimeoutError) else _CUT) from None
+    except TimeoutError:
+        raise TooSlow("the other server did not answer in time") from None
+    except Exception:
+        raise Broken(_CUT) from None
 
 
 def _fields(method, headers, body):

@@ -2,10 +2,15 @@
 
 import re
 from datetime import UTC, datetime, timedelta
+from unittest.mock import Mock
 
 import pytest
 import urllib3
 
+from handlers.errors import ExternalServiceError, ExternalTimeout
+from handlers.media import create_media_from_url
+from handlers.services import Turns
+from storage.fetch import Broken, TooSlow
 from storage.models import Media, wire_time
 from tests.links import serving
 from tests.media_samples import HEIGHT, HTML, WIDTH, image, video
@@ -251,8 +256,16 @@ def test_a_link_without_a_length_is_cut_off_at_50_mb(fetcher, links):
 def test_a_server_that_gives_no_whole_answer_is_an_external_failure(fetcher, links, answer):
     links.answers["/file"] = answer
     refused = fetch(fetcher, f"{links.url}/file")
-    assert (refused.status in (502, 504), refused.code) == (True, "external_service_error")
+    assert (refused.status, refused.code) == (502, "external_service_error")
     assert not any(fetcher.rows().values())
+
+
+@pytest.mark.parametrize("error, answer", [(TooSlow("late"), ExternalTimeout), (Broken("cut"), ExternalServiceError)])
+def test_only_our_own_deadline_is_a_504(error, answer):
+    fetcher = Mock(**{"download.side_effect": error})
+    with pytest.raises(answer):
+        create_media_from_url(None, Mock(fetcher=fetcher, fetches=Turns(1, "")), {"url": "http://host.org/"}, None)
+    assert (answer.status, answer.code) == ({TooSlow: 504, Broken: 502}[type(error)], "external_service_error")
 
 
 @pytest.mark.parametrize("hops, status", [(0, 201), (3, 201), (4, 422)])
