@@ -1,7 +1,9 @@
 """Makes media files, whole and broken, real and pretended; nothing binary is kept in the repository."""
 
 import io
+import os
 import struct
+import zipfile
 import zlib
 from fractions import Fraction
 from functools import cache
@@ -12,9 +14,18 @@ import av
 from av.stream import Disposition
 from PIL import Image
 
+os.environ.setdefault("SVT_LOG", "1")    # the encoder of AV1 knows no other way to be quiet
 WIDTH, HEIGHT = 64, 48
 HTML = b"<!DOCTYPE html><html><head><title>Gotcha, a page</title></head><body><script>alert(1)</script></body></html>" * 20
-ORIENTATION_6 = b"Exif\x00\x00MM\x00*\x00\x00\x00\x08\x00\x01\x01\x12\x00\x03\x00\x00\x00\x01\x00\x06\x00\x00\x00\x00\x00\x00"
+ADAM7 = ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2))
+
+
+def orientation(number):
+    """EXIF that says how a picture is to be turned, 1 to 8."""
+    return b"Exif\x00\x00MM\x00*\x00\x00\x00\x08\x00\x01\x01\x12\x00\x03\x00\x00\x00\x01\x00%c\x00\x00\x00\x00\x00\x00" % number
+
+
+ORIENTATION_6 = orientation(6)
 
 
 @cache
@@ -34,10 +45,22 @@ def png_16_bit():
     return png(WIDTH, HEIGHT, 16, b"".join(b"\x00" + bytes(2 * WIDTH) for _ in range(HEIGHT)))
 
 
-def png(width, height, depth, rows):
-    """A grey PNG that declares these measures, whatever rows it has."""
-    header = struct.pack(">2I5B", width, height, depth, 0, 0, 0, 0)
-    chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(rows)), (b"IEND", b""))
+def png_colours_16_bit():
+    """A picture of 48 bits a pixel, in colours."""
+    return png(WIDTH, HEIGHT, 16, b"".join(b"\x00" + bytes(6 * WIDTH) for _ in range(HEIGHT)), colours=2)
+
+
+def png_interlaced():
+    """A grey picture in the seven passes of Adam7."""
+    passes = [(len(range(x, WIDTH, right)), len(range(y, HEIGHT, down))) for x, y, right, down in ADAM7]
+    return png(WIDTH, HEIGHT, 8, b"".join(bytes(1 + width) * height for width, height in passes), interlaced=1)
+
+
+def png(width, height, depth, rows, colours=0, interlaced=0, before=()):
+    """A grey PNG that declares these measures, whatever rows it has, with the chunks `before` its picture."""
+    header = struct.pack(">2I5B", width, height, depth, colours, 0, 0, interlaced)
+    pictures = [(b"IDAT", zlib.compress(rows))] if rows is not None else []
+    chunks = ((b"IHDR", header), *before, *pictures, (b"IEND", b""))
     parts = (struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data)) for name, data in chunks)
     return b"\x89PNG\r\n\x1a\n" + b"".join(parts)
 
@@ -62,18 +85,29 @@ def webp_of_size(width, height):
 
 
 @cache
-def video(form, codec="libx264", frames=10, turn=None, title=None, codec_options=(), **options):
-    """The bytes of a 64 by 48 video of 10 frames a second, turned by degrees, made with the options of FFmpeg's muxer."""
+def video(form, codec="libx264", frames=10, turn=None, title=None, codec_options=(), pixels="yuv420p", audio=None, tag=None,
+          **options):
+    """The bytes of a 64 by 48 video of 10 frames a second, turned by degrees, made with the options of FFmpeg's muxer.
+
+    `audio` is the codec of a sound track of 0.1 s, `tag` what names the video's codec in the file.
+    """
     with TemporaryDirectory() as folder:
         path = Path(folder) / "video"
         with av.open(path, "w", format=form, options=options) as container:
             if title:
                 container.metadata["title"] = title
             stream = container.add_stream(codec, rate=10, options=dict(codec_options))
-            stream.width, stream.height, stream.pix_fmt = WIDTH, HEIGHT, "yuv420p"
+            stream.width, stream.height, stream.pix_fmt = WIDTH, HEIGHT, pixels
+            # The threads of VP9's encoder wait for one another without rest: on a busy machine, minutes for one picture.
+            stream.codec_context.thread_count = 1
+            track = container.add_stream(audio, rate=48000, layout="mono") if audio else None
+            if tag:
+                stream.codec_context.codec_tag = tag
             if turn is not None:
                 stream.set_display_rotation(turn)
-            _encode(container, stream, [_picture(number) for number in range(frames)])
+            _encode(container, stream, [_picture(number, pixels) for number in range(frames)])
+            if track:
+                _encode(container, track, [_silence(number, track.format.name) for number in range(5)])
         return path.read_bytes()
 
 
@@ -225,11 +259,37 @@ def huge_boxes():
 
 def heic_item():
     """The boxes of a HEIC picture behind the brand of a video."""
-    item = box(b"meta", bytes(4), box(b"hdlr", bytes(8), b"pict", bytes(13)), box(b"pitm", bytes(4), b"\x00\x01"))
-    return ftyp(b"isom", b"mif1", b"heic") + item + box(b"mdat", bytes(1000))
+    return heif(b"isom", b"mif1", b"heic")
 
 
 def endless_segment():
     """The start of a WebM file of unknown length, up to its first element."""
     data = video("webm", "libvpx", live="1")
     return data[: data.index(b"\x18\x53\x80\x67") + 12]
+
+
+def void_before_segment():
+    """A WebM file with an empty element between its header and its segment."""
+    data = video("webm", "libvpx")
+    at = data.index(b"\x18\x53\x80\x67")
+    return data[:at] + b"\xec\x88" + bytes(8) + data[at:]
+
+
+def motion_photo():
+    """A JPEG with a short video behind it, as Android cameras write them."""
+    return image("JPEG") + video("mp4")
+
+
+def heif(brand, *compatible):
+    """The boxes of a HEIF picture: a brand, an item and its bytes."""
+    item = box(b"meta", bytes(4), box(b"hdlr", bytes(8), b"pict", bytes(13)), box(b"pitm", bytes(4), b"\x00\x01"))
+    return ftyp(brand, *compatible) + item + box(b"mdat", bytes(1000))
+
+
+def zipped(*names):
+    """A ZIP archive with empty files of these names."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for name in names:
+            archive.writestr(name, "")
+    return out.getvalue()
