@@ -320,3 +320,14 @@ def test_nothing_private_is_allowed_by_default(member):
 def test_a_body_that_breaks_a_rule_is_refused(member, body, rule):
     answer = member.test.post("/v1/media/from-url", body)
     assert (answer.status, answer.code, rule in {broken for _, broken in answer.rules}) == (422, "unprocessable", True)
+
+
+def test_what_cannot_be_mended_for_a_network_is_refused_at_once(member):
+    still, moving, gif = (member.test.uploaded(image(form, mode, frames=frames), f"image/{form.lower()}")
+                          for form, mode, frames in (("WEBP", "RGB", 1), ("WEBP", "RGB", 3), ("GIF", "P", 1)))
+    for url, rules in ((still, []), (moving, [("/media/0", "media_type")]), (gif, [("/media/0", "media_type")])):
+        body = {"caption": "hi", "media": [url], "targets": [{"platform": "instagram"}, {"platform": "mastodon"}]}
+        checked = member.test.post("/v1/posts/validate", body).data
+        assert [(one["path"], one["rule"]) for one in checked["problems"]] == rules
+        answer = member.test.post("/v1/posts", body)
+        assert (answer.status, answer.rules if rules else []) == ((422, rules) if rules else (202, []))
