@@ -55,7 +55,9 @@ def _readiness(services):
                 queue = health()
         except DatabaseAway:
             return {"database": False}
-        publisher = queue.oldest_due < WAITING and queue.worker_seen < SILENCE
+        # A long queue before a slow network is no reason to turn clients away, as long as somebody works on it.
+        moving = min(queue.oldest_due, queue.claimed) < WAITING
+        publisher = moving and queue.worker_seen < SILENCE
         return {"database": True, "store": services.objects.ready(), "publisher": publisher}
 
     async def view(request):

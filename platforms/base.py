@@ -1,5 +1,6 @@
 """What every network is to the rest of the service: its limits as data, and the few verbs of a connector."""
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -57,6 +58,12 @@ class Content:
     options: dict = field(default_factory=dict)
     key: str = ""
     sent_ago: float = 0.0
+    read_at: float = field(default_factory=time.monotonic, compare=False, repr=False)
+
+    @property
+    def since_sending(self) -> float:
+        """`sent_ago` at this moment, rather than when this was read."""
+        return self.sent_ago + time.monotonic() - self.read_at
 
 
 @dataclass(frozen=True)

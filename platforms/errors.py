@@ -68,6 +68,13 @@ class Unconfirmed(PlatformError):
 class OurFault(Unavailable):
     """Not done, and the network has nothing to do with it. Not for connectors."""
 
-    def __init__(self, message):
-        super().__init__(message)
+    def __init__(self, message, retry_after=None):
+        super().__init__(message, retry_after=retry_after)
         self.code = "internal_error"
+
+
+def describe(error: PlatformError) -> dict:
+    """A target's error as the API shows it."""
+    wire = {"code": error.code, "message": error.message, "retryable": error.retryable, "rule": error.rule,
+            "platformCode": error.platform_code, "platformMessage": error.platform_message}
+    return {name: value for name, value in wire.items() if value is not None}

@@ -111,7 +111,7 @@ class Answer:
         error = outcome(SENTENCES.get(outcome, SENTENCES[Rejected]).format(manner.title),
                         platform_code=code or self.status, platform_message=message)
         if isinstance(error, Unavailable):
-            wish = retry_after(self.headers, throttled=error.code == "rate_limited")
+            wish = retry_after(self.headers, throttled=error.code == "rate_limited", now=self.moment().timestamp())
             error.retry_after = error.retry_after if wish is None else wish
         return error
 

@@ -146,11 +146,11 @@ class LinkedIn(OAuthPlatform):
         """The first comment."""
         receipt = {"comment": None, "commentAt": None, **receipt}
         if receipt["commentAt"] is not None:
-            receipt = self._settled(account, content, receipt, content.sent_ago - receipt["commentAt"])
+            receipt = self._settled(account, content, receipt, content.since_sending - receipt["commentAt"])
             yield receipt
         if receipt["comment"] is not None:
             return
-        yield {**receipt, "commentAt": content.sent_ago}        # by the database's clock, as the next run knows it too
+        yield {**receipt, "commentAt": content.since_sending}        # by the database's clock, as the next run knows it too
         try:
             comment = self._comment(account, content, receipt)
         except Unconfirmed:

@@ -176,12 +176,12 @@ class Mastodon(OAuthPlatform):
         """The further parts of the thread, each under a key of its own: sent again within the hour, it is the same."""
         receipt = {"parts": [], "partAt": None, **receipt}
         texts, before = content.options["thread"], [receipt["public"]["id"], *receipt["parts"]]
-        if receipt["partAt"] is not None and content.sent_ago - receipt["partAt"] > self.dedupes_for.total_seconds():
+        if receipt["partAt"] is not None and content.since_sending - receipt["partAt"] > self.dedupes_for.total_seconds():
             raise Rejected("Mastodon did not confirm the next part of the thread: whether it is there cannot be found out",
                            rule="thread")
         for number in range(len(receipt["parts"]), len(texts)):
             if receipt["partAt"] is None:
-                receipt = {**receipt, "partAt": content.sent_ago}       # by the database's clock, as the next run knows it too
+                receipt = {**receipt, "partAt": content.since_sending}       # by the database's clock, as the next run knows it too
                 yield receipt
             status = {**_parameters(content), "status": texts[number], "in_reply_to_id": before[-1]}
             try:

@@ -243,16 +243,16 @@ class Commenting(Meta):
     def follow(self, account, content, receipt):
         """Writes the first comment."""
         # Times by the database's clock, as the next run knows it too: seconds since the post itself was sent.
-        comment = receipt.get("comment", {"begunAt": content.sent_ago})
+        comment = receipt.get("comment", {"begunAt": content.since_sending})
         if "firstComment" not in content.options or "id" in comment:
             return
         post, written = receipt["public"]["id"], None
         if not post:
             raise Rejected(f"{self.title} does not say which post is ours, so that it gets no comment", rule="comment")
         if "sentAt" in comment:
-            written = self._written(account, content, post, content.sent_ago - comment["sentAt"])
+            written = self._written(account, content, post, content.since_sending - comment["sentAt"])
         if written is None:
-            yield {**receipt, "comment": {**comment, "sentAt": content.sent_ago}}
+            yield {**receipt, "comment": {**comment, "sentAt": content.since_sending}}
             try:
                 written = self._comment(account, content, post, comment)
             except Unavailable:
@@ -265,7 +265,9 @@ class Commenting(Meta):
         try:
             return identity(self.call(account, "POST", f"/{post}/comments", form=form, commits=True))
         except Rejected as error:
-            raise not_yet(self.title, error, content.sent_ago - comment["begunAt"]) if error.platform_code == UNSEEN else error
+            if error.platform_code == UNSEEN:
+                raise not_yet(self.title, error, content.since_sending - comment["begunAt"]) from None
+            raise
 
     def _written(self, account, content, post, ago):
         """The id of a comment that was sent `ago` seconds ago, None if it surely is not there."""

@@ -114,7 +114,7 @@ class Threads(Containers, SelfRenewing):
             target = done[-1] if chained else receipt["public"]["id"]
             if target is None:
                 raise Rejected("Threads does not say which post is ours, so that it gets no replies", rule="comment")
-            media = yield from self._reply(account, content.sent_ago, text, target, receipt)
+            media = yield from self._reply(account, content.since_sending, text, target, receipt)
             done = [*done, media.id]
             receipt = {name: value for name, value in receipt.items() if name != "reply"} | {"replies": done}
             yield receipt

@@ -132,11 +132,11 @@ class Twitter(OAuthPlatform):
         receipt = {"parts": [], "partAt": None, **receipt}
         texts = content.options["thread"]
         if receipt["partAt"] is not None:
-            receipt = self._settled(account, texts[len(receipt["parts"])], receipt, content.sent_ago - receipt["partAt"])
+            receipt = self._settled(account, texts[len(receipt["parts"])], receipt, content.since_sending - receipt["partAt"])
             yield receipt
         while len(receipt["parts"]) < len(texts):
             post = {"text": texts[len(receipt["parts"])], "reply": {"in_reply_to_tweet_id": _last(receipt)}}
-            yield {**receipt, "partAt": content.sent_ago}       # by the database's clock, as the next run knows it too
+            yield {**receipt, "partAt": content.since_sending}       # by the database's clock, as the next run knows it too
             try:
                 part = _digits(self._create(account, post), "data", "id")
             except Unconfirmed:

@@ -60,6 +60,7 @@ class Target(Row):
     url = TextField(null=True)
     error = BinaryJSONField(null=True)
     note = BinaryJSONField(null=True)
+    begun_at = DateTimeTZField(null=True)
     sending_at = DateTimeTZField(null=True)
     finished_at = DateTimeTZField(null=True)
 
@@ -165,7 +166,7 @@ def change(post, *, caption, schedule_at, targets):
         raise NotScheduled
     moved = {} if schedule_at is None else {"due_at": _due(schedule_at), "next_at": _due(schedule_at)}
     # What was prepared before was prepared of other words or files.
-    Target.update(receipt={}, **moved).where(Target.id.in_(ids)).execute()
+    Target.update(receipt={}, begun_at=None, **moved).where(Target.id.in_(ids)).execute()
     Target.update(caption=caption).where(Target.id.in_(ids), ~Target.own_caption).execute()
     if targets is not None:
         Attachment.delete().where(Attachment.target_id.in_(ids)).execute()
@@ -196,7 +197,7 @@ def retry(post, *, include_unconfirmed):
     key of ours, the second sending then cannot make a second post.
     """
     again = {"status": "scheduled", "due_at": fn.now(), "next_at": fn.now(), "tries": 0, "crashes": 0, "looks": 0,
-             "refreshed": False, "error": None, "finished_at": None}
+             "refreshed": False, "begun_at": None, "error": None, "finished_at": None}
     of_post = Target.post_id == post.id
     count = Target.update(**again, receipt={}, sending_at=None).where(of_post, Target.status == "failed").execute()
     if include_unconfirmed:

@@ -50,21 +50,24 @@ WITH due AS (
 UPDATE targets SET
     status = CASE targets.status WHEN 'scheduled' THEN 'publishing' ELSE targets.status END,
     stage = CASE targets.status WHEN 'scheduled' THEN 'preparing' ELSE stage END,
-    fence = fence + 1, worker = %(worker)s, leased_until = clock_timestamp() + %(lease)s
+    fence = fence + 1, worker = %(worker)s, leased_until = clock_timestamp() + %(lease)s,
+    begun_at = coalesce(begun_at, clock_timestamp())
 FROM picked WHERE targets.id = picked.id
 RETURNING targets.id, targets.team_id, targets.mode, targets.platform, targets.post_type, targets.account_id, targets.options,
     targets.caption, targets.stage, targets.fence, targets.tries, targets.crashes, targets.looks,
     targets.refreshed, targets.asked_again, targets.receipt, extract(epoch FROM clock_timestamp() - targets.due_at)::float,
+    extract(epoch FROM clock_timestamp() - targets.begun_at)::float,
     extract(epoch FROM clock_timestamp() - targets.sending_at)::float,
-    EXISTS (SELECT FROM attachments WHERE target_id = targets.id),
     account_status, host, platform_id, username, credentials
 """
 
-# A target that was being prepared starts over from its receipt; one that was being sent may be public.
+# A target that was being prepared starts over from its receipt; one that was being sent may be public. What workers die of again
+# and again comes back later each time, and by chance: so it does not take the same others with it.
 SWEEP = """
 UPDATE targets SET
     status = CASE stage WHEN 'preparing' THEN 'scheduled' WHEN 'sending' THEN 'unconfirmed' ELSE status END,
-    next_at = CASE stage WHEN 'sending' THEN clock_timestamp() + %(first_look)s ELSE clock_timestamp() END,
+    next_at = clock_timestamp() + CASE stage WHEN 'sending' THEN %(first_look)s
+                                             ELSE random() * least(crashes * crashes, 30) * interval '1 second' END,
     error = CASE stage WHEN 'sending' THEN %(error)s ELSE error END,
     crashes = crashes + (stage IS DISTINCT FROM 'sending')::int,
     asked_again = asked_again AND stage IS DISTINCT FROM 'sending',
@@ -80,7 +83,8 @@ WITH kept AS (
     FROM unnest(%(ids)s::text[], %(fences)s::bigint[]) AS held (id, fence)
     WHERE targets.id = held.id AND targets.fence = held.fence AND leased_until IS NOT NULL
 )
-INSERT INTO workers (id) VALUES (%(worker)s) ON CONFLICT (id) DO UPDATE SET seen_at = clock_timestamp()
+INSERT INTO workers AS known (id, claimed_at) VALUES (%(worker)s, clock_timestamp() - %(claimed_ago)s * interval '1 second') ON CONFLICT (id) DO UPDATE
+SET seen_at = clock_timestamp(), claimed_at = greatest(known.claimed_at, excluded.claimed_at)
 """
 
 # Due, not in hand, and not waiting for a target of the same account that is.
@@ -89,7 +93,8 @@ SELECT (SELECT coalesce(extract(epoch FROM clock_timestamp() - min(next_at)), 0)
         WHERE next_at < clock_timestamp() AND leased_until IS NULL
           AND NOT EXISTS (SELECT FROM targets busy WHERE busy.account_id = targets.account_id AND busy.leased_until IS NOT NULL)),
        (SELECT coalesce(extract(epoch FROM clock_timestamp() - max(seen_at)), 'infinity')::float FROM workers),
-       (SELECT count(*) FROM targets WHERE status = 'unconfirmed' AND next_at IS NOT NULL),
+       (SELECT coalesce(extract(epoch FROM clock_timestamp() - max(claimed_at)), 'infinity')::float FROM workers),
+       (SELECT count(*) FROM targets WHERE status = 'unconfirmed'),
        (SELECT count(*) FROM targets WHERE leased_until IS NOT NULL)
 """
 
@@ -105,9 +110,9 @@ ORDER BY next_at LIMIT 1
 
 @dataclass(frozen=True)
 class Job:
-    """A claimed target: what to publish, and how far it has come. `late` and `since_sending` are seconds.
+    """A claimed target: what to publish, and how far it has come. `late`, `trying` and `since_sending` are seconds.
 
-    `claimed_at` is this process's own monotonic clock. A target that is being prepared has `since_sending` only if an earlier sending is in doubt.
+    `late` counts from its time, `trying` from its first claim. `claimed_at` is this process's own monotonic clock. A target that is being prepared has `since_sending` only if an earlier sending is in doubt.
     """
 
     id: str
@@ -127,8 +132,8 @@ class Job:
     asked_again: bool
     receipt: dict = field(repr=False)
     late: float
+    trying: float
     since_sending: float | None
-    has_media: bool
     account: Account | None = field(repr=False)     # None: the sandbox
     claimed_at: float = field(default_factory=time.monotonic)
 
@@ -136,6 +141,11 @@ class Job:
     def server(self) -> tuple[str, str]:
         """Whose speed this job depends on: the network, and the server of it where it has many."""
         return self.platform, self.account.host if self.account else ""
+
+    @property
+    def breaker(self) -> str | None:
+        """The name of what is left alone when it does not answer; None for the sandbox."""
+        return self.account and " ".join(filter(None, self.server))
 
 
 def claim(worker: str, *, limit: int, lease: timedelta, full: Collection = ()) -> list[Job]:
@@ -149,9 +159,12 @@ def claim(worker: str, *, limit: int, lease: timedelta, full: Collection = ()) -
     return [_job(row) for row in database.execute_sql(query, values).fetchall()]
 
 
-def beat(worker: str, held: list[Job], *, lease: timedelta) -> None:
-    """Says that `worker` lives, and keeps the jobs that it has in hand for another `lease`."""
-    database.execute_sql(BEAT, {"worker": worker, "lease": lease, "ids": [job.id for job in held],
+def beat(worker: str, held: list[Job], *, lease: timedelta, claimed_ago: float | None = None) -> None:
+    """Says that `worker` lives, and keeps the jobs that it has in hand for another `lease`.
+
+    `claimed_ago` is how many seconds ago it last took something in hand; None = it has not yet.
+    """
+    database.execute_sql(BEAT, {"worker": worker, "lease": lease, "claimed_ago": claimed_ago, "ids": [job.id for job in held],
                                 "fences": [job.fence for job in held]})
 
 
@@ -178,10 +191,12 @@ def _apart_from(full, query):
 
 @dataclass(frozen=True)
 class Health:
-    """How the queue stands: seconds that the oldest due target waits, seconds since any worker lived (inf: never), numbers."""
+    """How the queue stands: seconds that the oldest due target waits, seconds since any worker lived, and since any took
+    something in hand (inf: never), numbers."""
 
     oldest_due: float
     worker_seen: float
+    claimed: float
     unconfirmed: int
     in_hand: int
 
@@ -201,8 +216,8 @@ RELEASED = "leased_until = NULL, next_at = clock_timestamp() + %(after)s * inter
 
 
 def keep(job: Job, receipt: dict) -> bool:
-    """Remembers how far the preparation has come."""
-    return _move(job, receipt=receipt)
+    """Remembers how far it has come."""
+    return _move(job, "crashes = 0", receipt=receipt)
 
 
 def start_sending(job: Job) -> bool:
@@ -212,17 +227,23 @@ def start_sending(job: Job) -> bool:
 
 def wait(job: Job, receipt: dict, after: float) -> bool:
     """Still preparing, nothing to do for `after` seconds."""
-    return _move(job, RELEASED, after, receipt=receipt)
+    return _move(job, f"crashes = 0, {RELEASED}", after, receipt=receipt)
 
 
 def processing(job: Job, receipt: dict, after: float) -> bool:
-    """The network took it and still works on it; ask again in `after` seconds."""
-    return _move(job, f"status = 'publishing', stage = 'processing', {RELEASED}", after, receipt=receipt)
+    """The network took it and still works on it, or more is to follow; go on in `after` seconds."""
+    return _move(job, f"status = 'publishing', stage = 'processing', tries = 0, crashes = 0, {RELEASED}", after, receipt=receipt)
+
+
+def asked_in_vain(job: Job, after: float, *, note: dict, counts: bool = True) -> bool:
+    """Asked after it without an answer; ask again in `after` seconds. `counts` as in put_back."""
+    return _move(job, f"tries = tries + {int(counts)}, {RELEASED}", after, note=note)
 
 
 def published(job: Job, post_id: str, url: str, error: dict | None = None) -> bool:
     """Public, with the network's own id and link; `error` says what of that which was to follow did not succeed."""
-    return _move(job, f"status = 'published', {FINISHED}", platform_post_id=post_id, url=url, error=error)
+    note = {"id": post_id, "url": url}
+    return _move(job, f"status = 'published', {FINISHED}", platform_post_id=post_id, url=url, error=error, note=note)
 
 
 def failed(job: Job, error: dict) -> bool:
@@ -247,9 +268,9 @@ def unconfirmed(job: Job, error: dict, after: float | None) -> bool:
     return _move(job, f"status = 'unconfirmed', stage = NULL, asked_again = false, {RELEASED}", after, error=error, note=error)
 
 
-def looked(job: Job, after: float | None) -> bool:
-    """Looked for without finding out; look again in `after` seconds, or never."""
-    return _move(job, f"looks = looks + 1, {RELEASED}", after)
+def looked(job: Job, after: float | None, *, note: dict | None = None, counts: bool = True) -> bool:
+    """Looked for without finding out; look again in `after` seconds, or never. `counts` = the network did answer."""
+    return _move(job, f"looks = looks + {int(counts)}, {RELEASED}", after, note=note)
 
 
 def send_again(job: Job) -> bool:

@@ -106,6 +106,7 @@ class Desk:
 
     def clear(self):
         """Forgets all posts and accounts."""
+        self.sql("SET posthorn.journal = 'open'")
         for table in ("attempts", "attachments", "targets", "posts", "accounts", "public_calls"):
             self.sql(f"DELETE FROM {table}")
 

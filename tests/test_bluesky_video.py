@@ -33,7 +33,7 @@ def ann(bluesky):
 
 
 def film():
-    return Content("hi", (Media("video/mp4", len(FILM), "u", 640, 360, 9.0, part_of(FILM)),), "video")
+    return Content("hi", (Media("video/mp4", len(FILM), "u", 640, 360, 9.0, open=part_of(FILM)),), "video")
 
 
 def whole(net):

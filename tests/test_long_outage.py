@@ -5,6 +5,7 @@ Time is the database's: instead of waiting, each pause is taken from the times o
 
 import pytest
 
+from platforms.base import Content, Processing
 from platforms.breaker import Breakers
 from platforms.errors import Unavailable
 from tests.delivery import DONE, Told
@@ -13,6 +14,7 @@ from tests.delivery import address, desk, whole_desk  # fixtures
 OUTAGE = 45 * 60        # seconds
 MOST_CALLS = 12         # for one target, the one that succeeds not counted
 TARGETS = 12            # on one server, so that its breaker takes part
+ON_ITS_WAY = ("scheduled", "publishing")
 
 
 class Down(Told):
@@ -32,6 +34,11 @@ class Down(Told):
         """Fails while it is down."""
         if self.verb == "publish":
             self._call(content)
+        return Processing({"key": content.key}, 0) if self.verb == "check" else DONE
+
+    def check(self, account, receipt):
+        """Fails while it is down."""
+        self._call(Content(key=receipt["key"]))
         return DONE
 
     def _call(self, content):
@@ -40,7 +47,7 @@ class Down(Told):
             raise Unavailable("the network is down", retry_after=self.wish)
 
 
-@pytest.mark.parametrize("verb", ["prepare", "publish"])
+@pytest.mark.parametrize("verb", ["prepare", "publish", "check"])
 @pytest.mark.parametrize("wish", [None, 1, 30], ids=["no wish", "asks for a second", "asks for half a minute"])
 @pytest.mark.parametrize("count", [1, TARGETS], ids=["one post", "many posts"])
 def test_no_post_is_lost_and_few_calls_are_made(desk, verb, wish, count):
@@ -48,10 +55,10 @@ def test_no_post_is_lost_and_few_calls_are_made(desk, verb, wish, count):
     publisher = desk.publisher(network)
     publisher.breakers = Breakers(clock=lambda: network.now)
     targets = [desk.target(desk.account(host="https://down.example")) for _ in range(count)]
-    while left := [target for target in targets if desk.row(target).status == "scheduled"]:
+    while left := [target for target in targets if desk.row(target).status in ON_ITS_WAY]:
         assert network.now < OUTAGE + 1800, "the outage is over, and posts still wait"
         desk.run(publisher)
-        waits = [row.next_in for row in map(desk.row, left) if row.status == "scheduled"]
+        waits = [row.next_in for row in map(desk.row, left) if row.status in ON_ITS_WAY]
         if waits:
             pass_time(desk, network, max(min(waits), 0.01))
     assert {desk.row(target).status for target in targets} == {"published"}
@@ -63,4 +70,4 @@ def pass_time(desk, network, seconds):
     """Lets so many seconds go by."""
     network.now += seconds
     desk.sql("UPDATE targets SET next_at = next_at - %s * interval '1 s', due_at = due_at - %s * interval '1 s' "
-             "WHERE status = 'scheduled'", seconds, seconds)
+             "WHERE status IN ('scheduled', 'publishing')", seconds, seconds)

@@ -57,12 +57,14 @@ PUBLISHING = {
 CHECKING = {
     "published": (DONE, ("published", None, None)),
     "processing": (Processing({"ticket": 2}, after=7), ("publishing", "processing", (6, 7))),
-    "rejected": (Rejected("no"), ("failed", None, None)),
+    "rejected": (Rejected("no", rule="policy"), ("failed", None, None)),
+    "refused to tell": (Rejected("not found"), ("unconfirmed", None, (29, 30))),
+    "permission": (PermissionMissing("no"), ("unconfirmed", None, (29, 30))),
     "disconnected": (Disconnected("no"), ("unconfirmed", None, (29, 30))),
     "unavailable": (Unavailable("no"), ("publishing", "processing", (5, 10))),
     "throttled": (THROTTLED, ("publishing", "processing", (40, 40.5))),
     "unconfirmed": (Unconfirmed("no"), ("publishing", "processing", (5, 10))),
-    "a bug": (BUG, ("publishing", "processing", (890, 900))),
+    "a bug": (BUG, ("publishing", "processing", (900, 901))),
 }
 # With find_retries, without; status, seconds to the next step.
 LOOKING = {
@@ -126,7 +128,7 @@ def test_what_becomes_of_a_post_that_the_network_works_on(desk, case):
 
 @pytest.mark.parametrize("outcome, status", [
     (DONE, "published"), (Processing({}), "unconfirmed"), (Unavailable("no"), "unconfirmed"), (BUG, "unconfirmed"),
-    (Rejected("no"), "failed")], ids=["published", "processing", "unavailable", "a bug", "rejected"])
+    (Rejected("no", rule="policy"), "failed")], ids=["published", "processing", "unavailable", "a bug", "rejected"])
 def test_nobody_waits_for_a_network_longer_than_a_day(desk, outcome, status):
     network = Told(publish=[Processing({"ticket": 1}, after=0)], check=[outcome])
     target = desk.tried(network).id
@@ -136,14 +138,14 @@ def test_nobody_waits_for_a_network_longer_than_a_day(desk, outcome, status):
 
 
 def test_an_outage_is_asked_after_ever_more_rarely(desk):
-    network = Told(publish=[Processing({}, after=0)], check=[Unavailable("no")] * 3)
+    network = Told(publish=[Processing({}, after=0)], check=[Unavailable("no")] * 3 + [Processing({}, after=3), Unavailable("no")])
     target = desk.tried(network).id
     pauses = []
-    for ago in (8, 400, 40_000):
-        desk.ago(target, ago, "sending_at")
+    for _ in range(5):
         desk.run(desk.publisher(network), target)
         pauses.append(desk.row(target).next_in)
-    assert 4.5 < pauses[0] <= 10 and 99 < pauses[1] < 101 and 899 < pauses[2] <= 900
+    for seen, (least, most) in zip(pauses, ((5, 10), (10, 20), (20, 40), (2.5, 3), (5, 10)), strict=True):
+        assert least - 0.5 < seen <= most
 
 
 @pytest.mark.parametrize("find_retries", [True, False], ids=["may be sent again", "may not"])
@@ -291,7 +293,7 @@ def test_a_network_that_always_asks_for_a_second_is_asked_ever_more_rarely_all_t
 def test_a_post_is_given_up_when_the_next_try_would_be_past_the_networks_patience(desk, late, wish, status):
     network = Told(publish=[Unavailable("no", retry_after=wish)], patience=timedelta(hours=1))
     target = desk.target(desk.account())
-    desk.ago(target, late, "due_at")
+    desk.ago(target, late, "begun_at")
     desk.run(desk.publisher(network))
     row = desk.row(target)
     assert (row.status, row.tries) == (status, 1 if status == "scheduled" else 0)
@@ -303,19 +305,60 @@ def test_a_preparation_does_not_wait_for_ever(desk):
     network = Told(prepare=[[Waiting({}, 0)], [Waiting({}, 0)]], patience=timedelta(hours=1))
     target = desk.tried(network).id
     assert desk.row(target).status == "publishing"
-    desk.ago(target, 3601, "due_at")
+    desk.ago(target, 3601, "begun_at")
     desk.run(desk.publisher(network), target)
     assert (desk.row(target).status, desk.row(target).error["retryable"]) == ("failed", True)
 
 
-def test_a_post_of_which_three_workers_died_is_not_touched_again(desk):
+def test_a_post_that_was_due_long_ago_has_all_the_patience_of_its_network(desk):
+    network = Told(publish=[THROTTLED, DONE], patience=timedelta(hours=1))
+    target = desk.target(desk.account())
+    desk.ago(target, 26 * 3600, "due_at")
+    publisher = desk.publisher(network)
+    desk.run(publisher)
+    assert desk.row(target).status == "scheduled"
+    desk.run(publisher, target)
+    assert desk.row(target).status == "published"
+
+
+def test_a_look_that_got_no_answer_is_none(desk):
+    network = Told(find=[Unavailable("no")] * 6 + [DONE])
+    target = in_doubt(desk, network)
+    for _ in range(6):
+        desk.run(desk.publisher(network), target)
+        row = desk.row(target)
+        assert (row.status, row.looks) == ("unconfirmed", 0) and 119 < row.next_in <= 120
+    desk.run(desk.publisher(network), target)
+    assert desk.row(target).status == "published"
+
+
+def test_after_a_day_without_an_answer_nobody_looks_any_more(desk):
+    network = Told(find=[Unavailable("no")])
+    target = in_doubt(desk, network)
+    desk.ago(target, DAY + 60, "sending_at")
+    desk.run(desk.publisher(network), target)
+    assert (desk.row(target).status, desk.row(target).next_at) == ("unconfirmed", None)
+
+
+def test_progress_makes_good_for_leases_that_ran_out(desk):
+    network = Told(prepare=[[{"step": 1}, Waiting({"step": 2}, 0)], []], publish=[DONE])
+    target = desk.target(desk.account())
+    desk.move(target, crashes=4)
+    desk.run(desk.publisher(network))
+    assert desk.row(target).crashes == 0
+    desk.run(desk.publisher(network), target)
+    assert desk.row(target).status == "published"
+
+
+def test_a_post_of_which_five_workers_died_is_not_touched_again(desk):
     network = Told(publish=[DONE])
     target = desk.target(desk.account())
     publisher = desk.publisher(network)
-    for _ in range(3):
+    for _ in range(5):
+        desk.ago(target, 0, "next_at")
         desk.claimed(target, "dead")
         desk.swept(target)
-    desk.run(publisher)
+    desk.run(publisher, target)
     row = desk.row(target)
     assert (row.status, row.error["code"], network.calls) == ("failed", "internal_error", [])
 

@@ -128,7 +128,8 @@ CREATE TABLE targets (
     worker text,
     fence bigint NOT NULL DEFAULT 0,        -- grows with every claim: a write with an old fence changes nothing
     tries integer NOT NULL DEFAULT 0,       -- times the network put it off, since it was last asked for
-    crashes integer NOT NULL DEFAULT 0,     -- times a worker died while preparing it or asking after it
+    crashes integer NOT NULL DEFAULT 0,     -- leases that ran out in a row without any progress, while preparing it or asking after it
+    begun_at timestamptz,                   -- of the first claim since it was last asked for: patience with a network begins here
     refreshed boolean NOT NULL DEFAULT false,   -- credentials were renewed because the network refused them for this target
     looks integer NOT NULL DEFAULT 0,       -- times the network was asked after an unconfirmed sending
     asked_again boolean NOT NULL DEFAULT false, -- somebody looked and wants it sent again, although it may be public
@@ -155,6 +156,7 @@ CREATE INDEX targets_due ON targets (next_at) WHERE next_at IS NOT NULL AND leas
 CREATE INDEX targets_leased ON targets (leased_until) WHERE leased_until IS NOT NULL;
 CREATE UNIQUE INDEX targets_one_in_flight ON targets (account_id) WHERE leased_until IS NOT NULL;
 CREATE INDEX ON targets (account_id) WHERE next_at IS NOT NULL;
+CREATE INDEX targets_unconfirmed ON targets (id) WHERE status = 'unconfirmed';
 
 CREATE TABLE attachments (
     team_id text NOT NULL,
@@ -194,7 +196,7 @@ BEGIN
         'failed>scheduled'])) THEN
         RAISE EXCEPTION USING ERRCODE = 'check_violation', MESSAGE = 'target ' || OLD.id || ': no way from ' || was || ' to ' || goes;
     END IF;
-    IF was <> goes OR OLD.fence <> NEW.fence THEN
+    IF was <> goes OR OLD.fence <> NEW.fence OR NEW.note IS NOT NULL THEN
         INSERT INTO attempts (team_id, target_id, fence, worker, step, note)
         VALUES (NEW.team_id, NEW.id, NEW.fence, NEW.worker, goes, NEW.note);
     END IF;
@@ -202,6 +204,25 @@ BEGIN
     RETURN NEW;
 END $$;
 CREATE TRIGGER target_step BEFORE UPDATE ON targets FOR EACH ROW EXECUTE FUNCTION target_step();
+
+CREATE FUNCTION target_begins() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF NEW.status <> 'scheduled' OR NEW.fence <> 0 OR NEW.sending_at IS NOT NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'check_violation', MESSAGE = 'a target begins as scheduled';
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER target_begins BEFORE INSERT ON targets FOR EACH ROW EXECUTE FUNCTION target_begins();
+
+-- The journal is only ever added to. Who removes old entries has to say so, with SET posthorn.journal = 'open'.
+CREATE FUNCTION journal_stays() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_OP = 'DELETE' AND current_setting('posthorn.journal', true) = 'open' THEN
+        RETURN OLD;
+    END IF;
+    RAISE EXCEPTION USING ERRCODE = 'check_violation', MESSAGE = 'the journal of attempts is only added to';
+END $$;
+CREATE TRIGGER journal_stays BEFORE UPDATE OR DELETE ON attempts FOR EACH ROW EXECUTE FUNCTION journal_stays();
 
 CREATE TABLE ideas (
     id text PRIMARY KEY,
@@ -243,7 +264,8 @@ CREATE UNLOGGED TABLE buckets (
 CREATE TABLE workers (
     id text PRIMARY KEY,
     started_at timestamptz NOT NULL DEFAULT now(),
-    seen_at timestamptz NOT NULL DEFAULT now()
+    seen_at timestamptz NOT NULL DEFAULT now(),
+    claimed_at timestamptz                  -- when it last took a target in hand, to the second
 );
 """
 

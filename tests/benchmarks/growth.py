@@ -17,7 +17,7 @@ TARGETS, DUE_LATER, ACCOUNTS = 1_000_000, 10_000, 5_000
 ROUNDS, BATCH, LEASE = 300, 32, timedelta(seconds=60)
 
 FILL = """
-ALTER TABLE targets DISABLE TRIGGER target_step;
+ALTER TABLE targets DISABLE TRIGGER USER;
 INSERT INTO accounts (id, team_id, platform, platform_id, username, display_name)
     SELECT 'acct_' || n, %(team)s, 'bluesky', n::text, 'u' || n, 'U' FROM generate_series(1, %(accounts)s) n;
 INSERT INTO posts (id, team_id, mode, user_id, caption, created_at)
@@ -31,7 +31,7 @@ INSERT INTO targets (id, team_id, mode, post_id, position, platform, post_type, 
            CASE WHEN n > %(later)s THEN n::text END, CASE WHEN n > %(later)s THEN 'https://bsky.app/' || n END,
            CASE WHEN n > %(later)s THEN now() END
     FROM generate_series(1, %(targets)s) n;
-ALTER TABLE targets ENABLE TRIGGER target_step;
+ALTER TABLE targets ENABLE TRIGGER USER;
 ANALYZE;
 """
 SOME_DUE = f"UPDATE targets SET next_at = now() WHERE id IN (SELECT id FROM targets WHERE next_at > now() LIMIT {BATCH})"
