@@ -27,6 +27,7 @@ from handlers.config import Config
 from handlers.contract import Contract, Validation
 from handlers.errors import ApiError, ExternalServiceError, NotFound, ServiceUnavailable
 from handlers.exchange import exchange_of
+from handlers.files import Files
 from handlers.gate import Gate, Paths
 from handlers.idempotency import PATIENCE, Once, Overtaken
 from handlers.pages import METHODS, Pages
@@ -49,6 +50,7 @@ def create_app(config: Config, services: Services | None = None) -> AsyncApp:
         Gate,
         functools.partial(ServerErrorMiddleware, handler=_answer_error),
         ExceptionMiddleware,
+        functools.partial(Files, services=services),
         functools.partial(Paths, contract=contract, beside={**dict.fromkeys(plain.PATHS, ["GET", "HEAD"]), **METHODS}),
         functools.partial(Pages, services=services),
         RoutingMiddleware,

@@ -11,7 +11,8 @@ from storage.database import DatabaseAway
 from storage.embedded import StartFailed
 from storage.objects import StoreUnavailable
 
-COMMANDS = {"account": "handlers.admin:account", "client": "handlers.admin:client", "key": "handlers.admin:key",
+COMMANDS = {"account": "handlers.admin:account", "client": "handlers.admin:client",
+            "doctor": "handlers.doctor:command", "key": "handlers.admin:key", "media": "handlers.upkeep:media",
             "migrate": "handlers.admin:migrate", "secrets": "handlers.admin:secrets", "serve": "handlers.serve:command",
             "team": "handlers.admin:team", "up": "handlers.up:command", "worker": "handlers.work:command"}
 

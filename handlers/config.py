@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+FILES = "/media"        # below POSTHORN_BASE_URL: where the API itself serves files
+CREDENTIALS = ("keys", "environment", "instance")
+
 LEFT = "running.env"    # in the data directory of `posthorn up`, readable by its owner alone
 
 CAPTION_TIMEOUT = 90    # seconds at most: an Idempotency-Key takes a request for dead after 120
@@ -32,7 +35,14 @@ class Config:
     s3_secret_key: str = field(repr=False)
     s3_bucket: str
     s3_region: str
-    s3_public_url: str | None
+    s3_public_url: str
+    s3_upload_url: str | None
+    s3_addressing: str
+    s3_credentials: str
+    media_quota: int | None
+    media_missing_hours: int
+    media_unused_days: int
+    media_finished_days: int | None
     secret_keys: tuple[str, ...] = field(repr=False)
     allow_private: frozenset[tuple[str, int]]
     rate_limit: int
@@ -57,15 +67,24 @@ class Config:
     def from_env(cls, environ: Mapping[str, str]) -> "Config":
         """Reads all settings. Raises ConfigError naming the first variable that is missing or wrong."""
         env = _Env(environ)
+        base_url, credentials = env.url("POSTHORN_BASE_URL", "http://127.0.0.1:8080"), env.one_of("S3_CREDENTIALS", CREDENTIALS)
+        keys = {} if credentials == "keys" else {"default": ""}
         return cls(
-            base_url=env.url("POSTHORN_BASE_URL", "http://127.0.0.1:8080"),
+            base_url=base_url,
             database_url=env.text("DATABASE_URL"),
             s3_endpoint_url=env.url("S3_ENDPOINT_URL"),
-            s3_access_key=env.text("S3_ACCESS_KEY"),
-            s3_secret_key=env.text("S3_SECRET_KEY"),
+            s3_access_key=env.text("S3_ACCESS_KEY", **keys),
+            s3_secret_key=env.text("S3_SECRET_KEY", **keys),
             s3_bucket=env.text("S3_BUCKET", "posthorn"),
             s3_region=env.text("S3_REGION", "us-east-1"),
-            s3_public_url=env.url("S3_PUBLIC_URL", None),
+            s3_public_url=env.url("S3_PUBLIC_URL", None) or base_url + FILES,
+            s3_upload_url=env.url("S3_UPLOAD_URL", None),
+            s3_addressing=env.one_of("S3_ADDRESSING", ("path", "virtual")),
+            s3_credentials=credentials,
+            media_quota=env.number("POSTHORN_MEDIA_QUOTA", None, most=10**15),
+            media_missing_hours=env.number("POSTHORN_MEDIA_MISSING_HOURS", 24),
+            media_unused_days=env.number("POSTHORN_MEDIA_UNUSED_DAYS", 30, most=36_500),
+            media_finished_days=env.number("POSTHORN_MEDIA_FINISHED_DAYS", None, most=36_500),
             secret_keys=env.names("POSTHORN_SECRET_KEYS"),
             allow_private=env.hosts("POSTHORN_ALLOW_PRIVATE"),
             rate_limit=env.number("POSTHORN_RATE_LIMIT", 600),
@@ -132,6 +151,13 @@ class _Env:
         if not value.isascii() or not value.isdigit() or not 1 <= int(value) <= most:
             raise ConfigError(f"{name} must be a whole number from 1 to {most}")
         return int(value)
+
+    def one_of(self, name, choices):
+        """The first is the default."""
+        value = self.text(name, choices[0])
+        if value not in choices:
+            raise ConfigError(f"{name} must be one of {', '.join(choices)}")
+        return value
 
     def headers(self, name):
         try:

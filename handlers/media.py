@@ -3,9 +3,10 @@
 import tempfile
 from datetime import UTC, datetime, timedelta
 
-from handlers.errors import Detail, ExternalServiceError, ExternalTimeout, PayloadTooLarge, Unprocessable
+from handlers.errors import Detail, ExternalServiceError, ExternalTimeout, Forbidden, PayloadTooLarge, Unprocessable
 from handlers.responses import ok
-from storage.database import database
+from storage import claims
+from storage.database import database, with_connection
 from storage.fetch import BadStatus, Broken, Refused, TooLarge, TooSlow, Unreachable
 from storage.media import NotMedia, examine, is_video, new_key
 from storage.models import Media, wire_time
@@ -23,12 +24,10 @@ def create_media_from_url(caller, services, body, keep):
         download = _download(services.fetcher, body["url"], spool)
         spool.flush()
         facts = _examined(spool.name, "/url")
-        key = new_key(caller, facts.mime_type)
         spool.seek(0)
-        services.objects.put(key, spool, download.bytes, facts.mime_type)
+        media = _stored(caller, services, spool, download.bytes, facts.mime_type)
     with database.atomic():
-        media = _add(caller, key=key, state="ready", mime_type=facts.mime_type, bytes=download.bytes, width=facts.width,
-                     height=facts.height, duration=facts.duration, animated=facts.animated)
+        media = media.settle(facts)
         return keep(ok(media.to_dict(services.objects.public_url(media.key)), status=201))
 
 
@@ -41,7 +40,7 @@ def create_upload_url(caller, services, body, keep):
     key, lasts = new_key(caller, content_type), UPLOAD_TIME[kind]
     expires_at = datetime.now(UTC) + lasts
     url, headers = services.objects.presigned_put(key, size, content_type, int(lasts.total_seconds()))
-    media = _add(caller, key=key, state="pending", mime_type=content_type, bytes=size)
+    media = _claimed(caller, services, key=key, mime_type=content_type, bytes=size)
     record = {**media.to_dict(services.objects.public_url(key)), "uploadUrl": url}
     return keep(ok(record, status=201, meta={"requiredHeaders": headers, "expiresAt": wire_time(expires_at)}))
 
@@ -62,27 +61,29 @@ def _settled(services, media):
     if media.state != "pending":
         return media
     with services.looks.turn():
-        found = services.objects.stat(media.key)
-        facts, refusal = (None, None) if found is None else _looked_at(services.objects, media, found)
-    if found is None:
-        return media
-    return media.settle("ready" if refusal is None else "refused", facts=facts, refusal=refusal)
+        verdict = claims.look(services.objects, media)
+    return media if verdict is None else media.settle(verdict.facts, verdict.refusal)
 
 
-def _looked_at(objects, media, found):
-    """The facts of an upload, or why it is refused. Nobody can replace it meanwhile: the store was told to take it once."""
-    if found.bytes != media.bytes:
-        return None, f"the upload has {found.bytes} bytes; {media.bytes} were declared"
-    with tempfile.NamedTemporaryFile(prefix="posthorn-") as spool:
-        objects.fetch_to(media.key, spool)
-        spool.flush()
-        try:
-            facts = examine(spool.name)
-        except NotMedia as error:
-            return None, str(error)
-    if facts.mime_type != media.mime_type:
-        return None, f"the upload is {facts.mime_type}; {media.mime_type} was declared"
-    return facts, None
+def _claimed(caller, services, **values):
+    quota = services.config.media_quota
+    try:
+        return claims.claim(caller, quota=quota, **values)
+    except claims.QuotaFull as error:
+        raise Forbidden(f"your team may keep {quota} bytes of files and has {error.used}; {values['bytes']} more do not fit") from None
+
+
+def _stored(caller, services, spool, size, mime_type):
+    """The claim on a file, stored. Its row is there before it: whatever ends this process, a sweep finds both."""
+    with with_connection():
+        media = _claimed(caller, services, key=new_key(caller, mime_type), mime_type=mime_type, bytes=size)
+    try:
+        services.objects.put(media.key, spool, size, mime_type)
+    except BaseException:
+        with with_connection():
+            media.delete_instance()
+        raise
+    return media
 
 
 def _download(fetcher, url, spool):
@@ -105,7 +106,3 @@ def _examined(path, pointer):
         return examine(path)
     except NotMedia as error:
         raise Unprocessable.of([Detail(pointer, "media_type", str(error))]) from None
-
-
-def _add(caller, **values):
-    return Media.add(team_id=caller.team_id, mode=caller.mode, user_id=caller.user_id, **values)

@@ -112,7 +112,7 @@ class Up:
 
     def _use(self, store):
         self.environ |= {"S3_ENDPOINT_URL": store.endpoint_url, "S3_ACCESS_KEY": store.access_key, "S3_SECRET_KEY": store.secret_key,
-                         "S3_BUCKET": store.bucket, "S3_REGION": store.region, "S3_PUBLIC_URL": store.public_url}
+                         "S3_BUCKET": store.bucket, "S3_REGION": store.region}
 
     def _secret_key(self):
         path = self.data_dir / "secret.key"

@@ -1,5 +1,6 @@
 """`posthorn worker`: publishes what is due."""
 
+import logging
 import signal
 
 import click
@@ -7,12 +8,37 @@ import click
 from handlers.config import Config, environment
 from handlers.process import settle
 from handlers.services import build
+from handlers.stores import sweep
 from platforms import metrics
 from platforms.publisher import Publisher
 from platforms.worker import Worker
+from storage.database import DatabaseAway
+from storage.objects import StoreUnavailable
 
 SPARE = 4           # database connections beside those of the threads: the claim, the heartbeat, some air
 MOST = 12           # connections of one worker: a thread holds one for milliseconds only, and the database has few cores
+
+log = logging.getLogger("posthorn.sweep")
+
+
+class _Chore:
+    """A round of the sweep, of which one worker at a time takes one; before the first, what the store should refuse and does not."""
+
+    def __init__(self, config, objects):
+        self._objects, self._sweep, self._asked = objects, sweep(config, objects), False
+
+    def __call__(self):
+        try:
+            if not self._asked:
+                for laxity in self._objects.laxities():
+                    log.error("%s; `posthorn doctor` says more", laxity)
+                self._asked = True
+            swept = self._sweep.round()
+        except (StoreUnavailable, DatabaseAway) as error:
+            log.warning("the sweep is put off: %s", error if isinstance(error, StoreUnavailable) else type(error).__name__)
+            return
+        for doubt in swept.doubts if swept else ():
+            log.error("%s", doubt)
 
 
 @click.command("worker")
@@ -25,7 +51,7 @@ def command(end_with_parent):
     publisher = Publisher(services.platforms, services.vault, services.objects)
     if config.metrics_port is not None:
         metrics.serve(config.metrics_port, config.metrics_host, publisher.breakers)
-    worker = Worker(publisher, config.database_url, threads=config.worker_threads)
+    worker = Worker(publisher, config.database_url, threads=config.worker_threads, chore=_Chore(config, services.objects))
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: worker.stop())
     worker.run()

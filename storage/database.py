@@ -55,6 +55,12 @@ def migrate() -> list[str]:
             database.execute_sql("SELECT pg_advisory_unlock(%s)", (MIGRATION_LOCK,))
 
 
+def pending_migrations() -> list[str]:
+    """The names of the migrations that are missing in the database."""
+    runner = Runner(database, str(MIGRATIONS), table_name="schema_migrations")
+    return [migration.name for migration in runner.status() if not migration.applied]
+
+
 @contextmanager
 def with_connection():
     """A connection of the pool for this thread, which `without_connection` may give back for a while."""

@@ -185,8 +185,8 @@ class Postgres:
 class Store:
     """One SeaweedFS server, that is, one `weed` process. On Linux it ends with the thread that started it.
 
-    It listens on 127.0.0.1 only. Its S3 port wants a signature for all but reading an object of the bucket; its other ports
-    want none, so whoever has an account on the machine can reach the files.
+    It listens on 127.0.0.1 only. Its S3 port wants a signature for everything, since whoever may read an object without one may
+    also choose the Content-Type of the answer, and make a page of it. Its other ports want none, so whoever has an account on the machine can reach the files.
     """
 
     def __init__(self, directory: Path, bucket: str):
@@ -272,7 +272,7 @@ class Store:
         while self.alive():
             try:
                 objects.prepare()
-                objects.allow_anonymous_reads()
+                objects.reserve_reads()
                 return True
             except StoreUnavailable as error:
                 if time.monotonic() > deadline:

@@ -1,6 +1,7 @@
 """What a media file is, decided from its bytes: type, width, height, duration."""
 
 import json
+import re
 import secrets
 import signal
 from dataclasses import dataclass
@@ -19,6 +20,8 @@ TYPES = {
     "video/quicktime": "mov",
     "video/webm": "webm",
 }
+# What new_key makes; the group is the team.
+KEY = re.compile(rf"(team_[0-9A-Za-z]{{22}})/(?:live|test)/[\w-]{{32}}\.(?:{'|'.join(TYPES.values())})", re.ASCII)
 HEAD_BYTES = 4096
 PROBE = Path(__file__).with_name("probe.py")
 PROBE_SECONDS = 15

@@ -186,7 +186,10 @@ class ConnectRequest(Owned):
 
 
 class Media(Owned):
-    """A file in the store. `pending` is a claim (an upload nobody has looked at), `ready` a fact, `refused` final."""
+    """A file in the store. `pending` is a claim (an upload nobody has looked at), `ready` a fact, `refused` final.
+
+    Its `bytes` count until `removed_at`, from when on the store has nothing of it.
+    """
 
     prefix = "media"
     mode = TextField()
@@ -200,16 +203,17 @@ class Media(Owned):
     height = IntegerField(null=True)
     duration = DoubleField(null=True)
     animated = BooleanField()
+    looked_at = DateTimeTZField(null=True)
+    removed_at = DateTimeTZField(null=True)
 
     class Meta:
         table_name = "media"
 
-    def settle(self, state, *, facts=None, refusal=None):
-        """Makes a claim a fact (with its measured `facts`) or refuses it for good; only the first word counts."""
-        measures = {} if facts is None else {"width": facts.width, "height": facts.height, "duration": facts.duration,
-                                             "animated": facts.animated}
-        query = type(self).update(state=state, refusal=refusal, **measures).where(Media.id == self.id, Media.state == "pending")
-        query.execute()
+    def settle(self, facts, refusal=None):
+        """Makes a claim a fact with its measured `facts`, or refuses it for good (`facts` None); only the first word counts."""
+        changes = {"state": "refused", "refusal": refusal} if facts is None else {
+            "state": "ready", "width": facts.width, "height": facts.height, "duration": facts.duration, "animated": facts.animated}
+        type(self).update(**changes).where(Media.id == self.id, Media.state == "pending").execute()
         return type(self).get_by_id(self.id)
 
     def to_dict(self, public_url):

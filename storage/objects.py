@@ -11,13 +11,16 @@ from datetime import UTC, datetime
 from hashlib import md5
 from typing import BinaryIO
 from urllib.parse import quote, unquote, urlsplit
+from uuid import uuid4
 from xml.etree.ElementTree import ParseError
 
 from minio import Minio
+from minio.credentials import Provider
 from minio.error import MinioException, S3Error
 from urllib3 import PoolManager, Retry, Timeout
 from urllib3.exceptions import HTTPError
 
+from storage.credentials import NoCredentials, provider
 from storage.presign import presign_put
 
 # A dead store is known after 8 s and a silent one after 10: whoever waits for us gets an answer within 15 s.
@@ -25,7 +28,11 @@ TIMEOUT = Timeout(connect=4, read=10)
 RETRIES = Retry(total=1, connect=1, read=0, status=0, other=0)
 CONNECTIONS = 16
 
-PROBE_KEYS, PROBE_TYPE = ("posthorn-probe-exact", "posthorn-probe-longer"), "application/octet-stream"
+PROBE_PREFIX, PROBE_TYPE = "posthorn-probe-", "application/octet-stream"
+
+# What differs from what was signed, and how to call it.
+UNSIGNED = (({"Content-Length": "2"}, b"..", "that are larger than declared"),
+            ({"Content-Type": "text/html"}, b".", "of another type than declared"))
 
 # Pages of any origin may upload: what admits them is the signature in the URL.
 CORS = b"""<CORSConfiguration><CORSRule><AllowedOrigin>*</AllowedOrigin><AllowedMethod>PUT</AllowedMethod>\
@@ -50,21 +57,24 @@ class Objects:
     """The objects of one bucket. To be shared by the threads of a process, and not across a fork."""
 
     def __init__(self, endpoint_url: str, access_key: str, secret_key: str, bucket: str, region: str = "us-east-1",
-                 public_url: str | None = None):
-        """`public_url` is where the bucket is served to everybody, by default `<endpoint_url>/<bucket>`. Opens no socket.
+                 public_url: str | None = None, *, credentials: Provider | None = None, upload_url: str | None = None,
+                 virtual_host: bool = False):
+        """Opens no socket. `credentials` (storage.credentials) stand in place of the two keys.
 
-        Raises ValueError if `endpoint_url` is not `http(s)://host[:port]`.
+        `public_url` is where the bucket is served to everybody, by default `<endpoint_url>/<bucket>`; `upload_url` is where
+        everybody else finds the store, by default `endpoint_url`, which is where we do. `virtual_host` puts the bucket before the
+        host and not into the path. Raises ValueError if an address is not `http(s)://host[:port]`.
         """
-        parts = urlsplit(endpoint_url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.strip("/"):
-            raise ValueError("the address of an S3 store is http://host:port or https://host:port, without a path")
-        self._endpoint_url = endpoint_url.rstrip("/")
-        self._access_key, self._secret_key = access_key, secret_key
-        self._bucket, self._region = bucket, region
+        parts, _ = _address(endpoint_url), _address(upload_url or endpoint_url)
+        self._endpoint_url, self._upload_url = endpoint_url.rstrip("/"), (upload_url or endpoint_url).rstrip("/")
+        self._credentials = credentials or provider("keys", access_key, secret_key)
+        self._bucket, self._region, self._virtual_host = bucket, region, virtual_host
         self._public_url = (public_url or f"{self._endpoint_url}/{bucket}").rstrip("/")
         self._http = PoolManager(maxsize=CONNECTIONS, timeout=TIMEOUT, retries=RETRIES)
-        self._client = Minio(parts.netloc, access_key, secret_key, secure=parts.scheme == "https", region=region,
-                             http_client=self._http)
+        self._client = Minio(parts.netloc, secure=parts.scheme == "https", region=region, http_client=self._http,
+                             credentials=self._credentials)
+        # Not told, it goes by the name of the host.
+        (self._client.enable_virtual_style_endpoint if virtual_host else self._client.disable_virtual_style_endpoint)()
 
     def prepare(self) -> list[str]:
         """Makes the bucket if it is missing and tries an upload; returns a sentence for everything that is not as it should be.
@@ -74,7 +84,38 @@ class Objects:
         with _failures():
             if not self._client.bucket_exists(self._bucket):
                 self._make_bucket()
-        return [*self._allow_browsers(), *self._try_upload()]
+        return [*self._allow_browsers(), *self.laxities()]
+
+    def laxities(self) -> list[str]:
+        """Uploads what was signed, over it again, and what was not signed: a sentence for everything that should be refused.
+
+        Raises StoreUnavailable, also if the store refuses what was signed.
+        """
+        key = f"{PROBE_PREFIX}{uuid4().hex}"
+        url, headers = self.presigned_put(key, 1, PROBE_TYPE, expires_seconds=60)
+        found = []
+        try:
+            exact = self._upload(url, b".", headers)
+            if exact != 200:
+                raise StoreUnavailable(f"the object store refuses uploads through signed URLs (status {exact})")
+            if self._upload(url, b".", headers) == 200:
+                found.append("the object store lets an upload be replaced by another")
+            for change, body, what in UNSIGNED:
+                self.delete(key)
+                if self._upload(url, body, headers | change) == 200:
+                    found.append(f"the object store takes uploads {what}")
+        finally:
+            self.delete(key)
+        return found
+
+    def reserve_reads(self) -> None:
+        """Lets nobody but the holders of keys read the bucket any more. Raises StoreUnavailable."""
+        with _failures():
+            try:
+                self._client.delete_bucket_policy(self._bucket)
+            except S3Error as error:
+                if error.code != "NoSuchBucketPolicy":
+                    raise
 
     def allow_anonymous_reads(self) -> None:
         """Lets everybody read an object whose key they know, and do nothing else. Raises StoreUnavailable."""
@@ -124,13 +165,13 @@ class Objects:
         with _failures():
             self._client.remove_object(self._bucket, key)
 
-    def list(self, prefix: str = "") -> Iterator[tuple[str, int, datetime]]:
+    def list(self, prefix: str = "", after: str | None = None) -> Iterator[tuple[str, int, datetime]]:
         """Gives (key, bytes, time of the last change, aware) of every object whose key begins with `prefix`, by key.
 
-        Asks for the next page as it goes. Raises StoreUnavailable.
+        Begins behind the key `after`. Asks for the next page as it goes. Raises StoreUnavailable.
         """
         with _failures():
-            for found in self._client.list_objects(self._bucket, prefix, recursive=True):
+            for found in self._client.list_objects(self._bucket, prefix, recursive=True, start_after=after):
                 yield found.object_name, found.size, found.last_modified
 
     def public_url(self, key: str) -> str:
@@ -143,11 +184,20 @@ class Objects:
         return key if url == self.public_url(key) else None
 
     def presigned_put(self, key: str, size: int, content_type: str, expires_seconds: int) -> tuple[str, dict[str, str]]:
-        """A URL that takes exactly `size` bytes of `content_type` for so many seconds from now, and the headers to send."""
-        url = presign_put(self._endpoint_url, self._bucket, key, access_key=self._access_key, secret_key=self._secret_key,
-                          region=self._region, size=size, content_type=content_type, expires=expires_seconds,
-                          now=datetime.now(UTC))
+        """A URL that takes exactly `size` bytes of `content_type` for so many seconds from now, and the headers to send.
+
+        Raises StoreUnavailable where the keys are had from elsewhere, and cannot be.
+        """
+        with _failures():
+            keys = self._credentials.retrieve()
+        url = presign_put(self._upload_url, self._bucket, key, access_key=keys.access_key, secret_key=keys.secret_key,
+                          session_token=keys.session_token, region=self._region, size=size, content_type=content_type,
+                          expires=expires_seconds, now=datetime.now(UTC), virtual_host=self._virtual_host)
         return url, {"Content-Length": str(size), "Content-Type": content_type, "If-None-Match": "*"}
+
+    def _upload(self, url, body, headers):
+        with _failures():
+            return self._http.request("PUT", url, body=body, headers=headers).status
 
     def _make_bucket(self):
         try:
@@ -165,23 +215,6 @@ class Objects:
         except (MinioException, HTTPError, ParseError):
             return ["the object store takes no CORS rules from us; if browsers cannot upload, allow PUT from all origins there"]
         return []
-
-    def _try_upload(self):
-        """Uploads what was signed, over it again, and elsewhere one byte more: a store that takes these ignores what we sign."""
-        self._delete_probes()
-        (url, headers), (other, _) = (self.presigned_put(key, 1, PROBE_TYPE, expires_seconds=60) for key in PROBE_KEYS)
-        with _failures():
-            exact, again = (self._http.request("PUT", url, body=b".", headers=headers) for _ in range(2))
-            longer = self._http.request("PUT", other, body=b"..", headers=headers | {"Content-Length": "2"})
-        self._delete_probes()
-        if exact.status != 200:
-            raise StoreUnavailable(f"the object store refuses uploads through signed URLs (status {exact.status})")
-        found = [(longer, "takes uploads that are larger than declared"), (again, "lets an upload be replaced by another")]
-        return [f"the object store {what}" for answer, what in found if answer.status == 200]
-
-    def _delete_probes(self):
-        for key in PROBE_KEYS:
-            self.delete(key)
 
 
 class _Body(io.RawIOBase):
@@ -208,10 +241,19 @@ class _Absent(StoreUnavailable):
     """There is no such object."""
 
 
+def _address(url):
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.strip("/"):
+        raise ValueError("the address of an S3 store is http://host:port or https://host:port, without a path")
+    return parts
+
+
 @contextmanager
 def _failures():
     try:
         yield
+    except NoCredentials as error:
+        raise StoreUnavailable("the keys of the object store cannot be had") from error
     except S3Error as error:
         if error.code == "NoSuchKey":
             raise _Absent("the object store does not have this file") from error

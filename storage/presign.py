@@ -11,16 +11,18 @@ DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 def presign_put(endpoint_url: str, bucket: str, key: str, *, access_key: str, secret_key: str, region: str, size: int,
-                content_type: str, expires: int, now: datetime) -> str:
-    """The URL (path style) to which one PUT of `size` bytes of `content_type` may be made, for `expires` seconds from `now`.
+                content_type: str, expires: int, now: datetime, session_token: str | None = None, virtual_host: bool = False) -> str:
+    """The URL to which one PUT of `size` bytes of `content_type` may be made, for `expires` seconds from `now`.
+
+    The bucket stands in its path, or with `virtual_host` before its host. `session_token` belongs to keys that are temporary.
 
     minio-py signs `host` alone, so a holder of its URL may upload anything; here length, type and `If-None-Match: *` are signed
-    too, so that a file that was looked at cannot be replaced while the URL still holds. `now`
-    is an aware datetime. S3 refuses `expires` over 604,800, seven days. The steps and their names are those of
+    too, so that a file that was looked at cannot be replaced while the URL still holds. `now` is an aware datetime. S3 refuses
+    `expires` over 604,800, seven days, and ends a URL with the keys that signed it. The steps and their names are those of
     https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-query-string-auth.html
     """
-    host = _host(endpoint_url)
-    path = quote(f"/{bucket}/{key}")
+    base = _base(endpoint_url, bucket, virtual_host)
+    host, path = _host(base), quote(f"/{key}" if virtual_host else f"/{bucket}/{key}")
     moment = now.astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
     scope = f"{moment[:8]}/{region}/s3/aws4_request"
     query = urlencode({
@@ -28,18 +30,24 @@ def presign_put(endpoint_url: str, bucket: str, key: str, *, access_key: str, se
         "X-Amz-Credential": f"{access_key}/{scope}",
         "X-Amz-Date": moment,
         "X-Amz-Expires": expires,
+        **({"X-Amz-Security-Token": session_token} if session_token else {}),
         "X-Amz-SignedHeaders": SIGNED_HEADERS,
     }, quote_via=quote, safe="")
     headers = f"content-length:{size}\ncontent-type:{content_type}\nhost:{host}\nif-none-match:*\n"
     request = "\n".join(["PUT", path, query, headers, SIGNED_HEADERS, "UNSIGNED-PAYLOAD"])
     to_sign = "\n".join([ALGORITHM, moment, scope, hashlib.sha256(request.encode()).hexdigest()])
     signature = _sign(_signing_key(secret_key, scope), to_sign).hex()
-    return f"{endpoint_url.rstrip('/')}{path}?{query}&X-Amz-Signature={signature}"
+    return f"{base}{path}?{query}&X-Amz-Signature={signature}"
 
 
-def _host(endpoint_url):
+def _base(endpoint_url, bucket, virtual_host):
+    scheme, _, rest = endpoint_url.rstrip("/").partition("://")
+    return f"{scheme}://{bucket}.{rest}" if virtual_host else f"{scheme}://{rest}"
+
+
+def _host(base):
     """The Host header that every client will send: lower case, and without the port that the scheme implies."""
-    parts = urlsplit(endpoint_url)
+    parts = urlsplit(base)
     host = parts.netloc.lower()
     return host.removesuffix(f":{DEFAULT_PORTS[parts.scheme]}")
 

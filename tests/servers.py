@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from storage.embedded import Postgres, Store
+from storage.objects import Objects
 
 BUCKET = "media"
 
@@ -30,7 +31,13 @@ def postgres():
 def store_address():
     """The StoreAddress of an object store for the whole run."""
     with short_directory() as directory, running(Store(directory / "store", BUCKET)) as address:
+        open_to_all(address)
         yield address
+
+
+def open_to_all(address):
+    """Makes the bucket as it is where something other than Posthorn serves the files: everybody reads what they know of."""
+    Objects(address.endpoint_url, address.access_key, address.secret_key, address.bucket).allow_anonymous_reads()
 
 
 @contextmanager

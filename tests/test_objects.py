@@ -288,8 +288,8 @@ def serving(handler):
 
 def test_prepare_tells_what_a_careless_store_does_not_do():
     with serving(Careless) as objects:
-        cors, size, again = objects.prepare()
-    assert "CORS" in cors and "larger than declared" in size and "replaced" in again
+        cors, again, size, kind = objects.prepare()
+    assert "CORS" in cors and "replaced" in again and "larger than declared" in size and "another type" in kind
 
 
 def test_prepare_fails_where_nothing_can_be_uploaded():

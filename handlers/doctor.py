@@ -1,0 +1,180 @@
+"""`posthorn doctor`: whether the database, the store and the workers do what Posthorn needs, and what to do where they do not."""
+
+import io
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+import click
+from urllib3 import PoolManager, Retry, Timeout
+from urllib3.exceptions import HTTPError
+
+from handlers.config import FILES, Config, ConfigError, environment
+from handlers.process import data_dir_option
+from handlers.stores import open_database, open_store
+from storage.database import DatabaseAway, database, pending_migrations, with_connection
+from storage.objects import PROBE_PREFIX, StoreUnavailable
+from storage.queue import health
+
+OLDEST_POSTGRES = 150_000   # server_version_num
+SILENCE, WAITING = 5.0, 60.0    # seconds, as in GET /ready
+CONTENT, TYPE = b"posthorn", "image/png"
+PAGE = "response-content-type=text/html"
+
+SETTINGS = "set it, or run this beside a running `posthorn up` with the same --data-dir"
+S3_SETTINGS = "look at S3_ENDPOINT_URL, S3_BUCKET, S3_REGION, S3_ADDRESSING and the keys"
+LAX = "take a store that checks the headers that are signed (S3, R2, SeaweedFS, Garage); until then Posthorn checks each file before its use"
+PUBLIC = "see Files and who serves them in the README"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of the answer. `good`: whether all is well; None: it works, but could be better."""
+
+    good: bool | None
+    what: str
+    remedy: str = ""
+
+    def __str__(self):
+        mark = {True: "ok  ", False: "FAIL", None: "note"}[self.good]
+        return f"{mark}  {self.what}{f': {self.remedy}' if self.remedy else ''}"
+
+
+def findings(environ) -> Iterator[Finding]:
+    """Everything that was looked at, as it comes."""
+    try:
+        config = Config.from_env(environ)
+        objects = open_store(config)
+        open_database(config, connections=2)
+    except ConfigError as error:
+        yield Finding(False, str(error), SETTINGS)
+        return
+    yield Finding(True, "the settings can be read")
+    yield from _database()
+    yield from _store(config, objects)
+
+
+def _database():
+    try:
+        with with_connection():
+            number = database.execute_sql("SELECT current_setting('server_version_num')::int").fetchone()[0]
+            missing = pending_migrations()
+            queue = None if missing else health()
+    except DatabaseAway as error:
+        yield Finding(False, f"the database does not answer ({type(error).__name__})", "look at DATABASE_URL, and whether PostgreSQL runs")
+        return
+    yield Finding(True, f"the database answers: PostgreSQL {number // 10_000}") if number >= OLDEST_POSTGRES else Finding(
+        False, f"PostgreSQL {number // 10_000} is too old", "15 or newer is needed")
+    if missing:
+        yield Finding(False, f"{len(missing)} migrations are missing", "run `posthorn migrate`")
+        return
+    yield Finding(True, "the schema is up to date")
+    yield from _workers(queue)
+
+
+def _workers(queue):
+    if queue.worker_seen > SILENCE:
+        yield Finding(False, "no worker has given a sign of life", "start `posthorn worker`; nothing is published meanwhile")
+    else:
+        yield Finding(True, "a worker is at work")
+    if queue.oldest_due > WAITING:
+        yield Finding(None, f"a post is due since {queue.oldest_due:.0f} s", "start more workers, or more threads for each")
+
+
+def _store(config, objects):
+    try:
+        with _probe(objects) as key:
+            with objects.open(key) as file:
+                same = file.read() == CONTENT
+            yield Finding(True, "the store keeps what is put into it") if same else Finding(
+                False, "the store gives back something else than was put into it", S3_SETTINGS)
+            yield from _enforcement(objects)
+            yield from _serving(config, objects, key)
+    except StoreUnavailable as error:
+        yield Finding(False, str(error), S3_SETTINGS)
+
+
+@contextmanager
+def _probe(objects):
+    key = f"{PROBE_PREFIX}{uuid4().hex}.png"
+    objects.put(key, io.BytesIO(CONTENT), len(CONTENT), TYPE)
+    try:
+        yield key
+    finally:
+        objects.delete(key)
+
+
+def _enforcement(objects):
+    found = objects.laxities()
+    yield from (Finding(False, laxity, LAX) for laxity in found)
+    if not found:
+        yield Finding(True, "the store takes uploads of exactly the signed size and type, once")
+
+
+def _serving(config, objects, key):
+    """Files are read as everybody reads them. The API serves what it knows of, and the probe is none of that."""
+    host = urlsplit(config.s3_public_url).hostname
+    if _is_private(host):
+        yield Finding(None, f"files are served at {config.s3_public_url}, which no network can reach",
+                      "set POSTHORN_BASE_URL or S3_PUBLIC_URL to what the world reaches, before you publish where media must be public")
+    with PoolManager(timeout=Timeout(connect=4, read=10), retries=Retry(total=1, redirect=0)) as pool:
+        try:
+            ours = config.s3_public_url == config.base_url + FILES
+            yield from _served_by_us(pool, objects.public_url(key)) if ours else _served_elsewhere(pool, objects.public_url(key), config)
+        except HTTPError:
+            yield Finding(False, f"nobody answers at {config.s3_public_url}", f"start `posthorn serve`, or {PUBLIC}")
+
+
+def _served_by_us(pool, url):
+    answer = pool.request("GET", url)
+    if answer.status == 404 and _code(answer.data) == "not_found":
+        yield Finding(True, "the API serves the files")
+    else:
+        yield Finding(False, f"{url.rpartition('/')[0]} does not lead to the API (status {answer.status})",
+                      "POSTHORN_BASE_URL must be where the API is reached, its path /media included")
+
+
+def _served_elsewhere(pool, url, config):
+    answer = pool.request("GET", url)
+    if answer.status != 200 or answer.data != CONTENT:
+        yield Finding(False, f"files cannot be read at {config.s3_public_url} (status {answer.status})", PUBLIC)
+        return
+    yield Finding(True, f"files can be read at {config.s3_public_url}")
+    if answer.headers.get("Content-Type") != TYPE:
+        yield Finding(False, f"files are served as {answer.headers.get('Content-Type')} in place of {TYPE}", PUBLIC)
+    if "html" in pool.request("GET", f"{url}?{PAGE}").headers.get("Content-Type", ""):
+        yield Finding(False, "a query turns files into pages, which may hold scripts", f"have the query dropped: {PUBLIC}")
+    if answer.headers.get("X-Content-Type-Options") != "nosniff" or "sandbox" not in answer.headers.get("Content-Security-Policy", ""):
+        yield Finding(None, "files are served without `nosniff` or a sandboxing Content-Security-Policy", PUBLIC)
+    listed = [pool.request("GET", f"{config.s3_public_url}{path}") for path in ("/", "?list-type=2")]
+    if any(one.status == 200 and b"<ListBucketResult" in one.data for one in listed):
+        yield Finding(False, "everybody can list the files", "let everybody GetObject, and not ListBucket")
+
+
+def _code(data):
+    try:
+        return json.loads(data)["error"]["code"]
+    except (ValueError, LookupError, TypeError):
+        return None
+
+
+def _is_private(host):
+    try:
+        return not ip_address(host).is_global
+    except ValueError:
+        return host == "localhost" or host.endswith((".localhost", ".internal", ".local"))
+
+
+@click.command("doctor")
+@data_dir_option
+def command(data_dir):
+    """Check the database, the store and the workers; the exit status is 1 where something is wrong."""
+    wrong = False
+    for finding in findings(environment(data_dir)):
+        click.echo(str(finding))
+        wrong = wrong or finding.good is False
+    raise SystemExit(wrong)

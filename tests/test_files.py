@@ -1,0 +1,166 @@
+"""Files served by the API itself, from a store that nobody else may read."""
+
+import io
+
+import pytest
+import urllib3
+
+from storage.models import Media
+from storage.objects import Objects
+from storage.renditions import Rendition
+from tests.media_samples import HTML, image
+from tests.service import Member, start_api
+from tests.test_media_api import ask, using
+
+GUARDS = {"x-content-type-options": "nosniff", "content-security-policy": "sandbox; default-src 'none'",
+          "cross-origin-resource-policy": "cross-origin"}
+VARYING = ("x-request-id", "date")
+PNG = image("PNG")
+
+
+@pytest.fixture(scope="module")
+def url(environ):
+    process, url = start_api({name: value for name, value in environ.items() if name != "S3_PUBLIC_URL"}
+                             | {"POSTHORN_API_PROCESSES": "1"})
+    yield url
+    process.stop()
+
+
+@pytest.fixture
+def store(store_address):
+    at = store_address
+    return Objects(at.endpoint_url, at.access_key, at.secret_key, at.bucket, at.region)
+
+
+@pytest.fixture
+def member(url):
+    return Member(url)
+
+
+@pytest.fixture(scope="module")
+def file(url):
+    """The URL of a file that a post uses."""
+    member = Member(url)
+    uploaded = member.test.uploaded(PNG, "image/png")
+    assert member.test.post("/v1/posts", using(uploaded)).status == 202
+    return uploaded
+
+
+def get(url, method="GET", **headers):
+    with urllib3.PoolManager(retries=False) as pool:
+        return pool.request(method, url, headers={name.replace("_", "-"): value for name, value in headers.items()},
+                            decode_content=False)
+
+
+def headers(answer):
+    return {name.lower(): value for name, value in answer.headers.items() if name.lower() not in VARYING}
+
+
+def test_a_file_is_shown_as_what_it_is(file, url):
+    assert file.startswith(f"{url}/media/team_")
+    answer = get(file)
+    assert (answer.status, answer.data, answer.headers["Content-Type"]) == (200, PNG, "image/png")
+    assert answer.headers["Content-Disposition"] == "inline" and int(answer.headers["Content-Length"]) == len(PNG)
+    assert GUARDS.items() <= headers(answer).items()
+    assert "Set-Cookie" not in answer.headers and "Server" not in answer.headers
+
+
+@pytest.mark.parametrize("query", ["response-content-type=text/html", "response-content-disposition=inline%3Bx",
+                                   "response-content-encoding=gzip", "response-cache-control=x", "list-type=2", "uploads", "acl"])
+def test_no_query_changes_what_it_is(file, query):
+    plain, asked = get(file), get(f"{file}?{query}")
+    assert (asked.status, asked.data) == (200, PNG) and "Content-Encoding" not in asked.headers
+    assert headers(asked) == headers(plain)
+
+
+@pytest.mark.parametrize("asked, start, end", [("bytes=0-3", 0, 4), ("bytes=5-", 5, None), ("bytes=-7", -7, None), ("bytes=0-0", 0, 1),
+                                               ("bytes=4-99999999", 4, None), ("bytes=-99999999", 0, None)])
+def test_a_part_is_served(file, asked, start, end):
+    answer = get(file, Range=asked)
+    first = start % len(PNG)
+    whole = PNG[start:end]
+    assert answer.data == whole and answer.status == (200 if whole == PNG else 206)
+    if whole != PNG:
+        assert answer.headers["Content-Range"] == f"bytes {first}-{first + len(whole) - 1}/{len(PNG)}"
+
+
+@pytest.mark.parametrize("asked", ["bytes=-", "bytes=3-1", "bytes=0-1,4-5", "lines=1-2", "bytes=a-b", "bytes=" + "9" * 30 + "-", "bytes=1-2-3"])
+def test_what_is_no_range_is_ignored(file, asked):
+    answer = get(file, Range=asked)
+    assert (answer.status, answer.data) == (200, PNG)
+
+
+@pytest.mark.parametrize("asked", ["bytes={size}-", "bytes=99999999-", "bytes=-0"])
+def test_a_part_that_is_not_there(file, asked):
+    answer = get(file, Range=asked.format(size=len(PNG)))
+    assert (answer.status, answer.headers["Content-Range"], answer.data) == (416, f"bytes */{len(PNG)}", b"")
+
+
+def test_an_etag_saves_a_second_reading(file):
+    etag = get(file).headers["ETag"]
+    for asked in (etag, f'"x", W/{etag}', "*"):
+        answer = get(file, If_None_Match=asked)
+        assert (answer.status, answer.data, answer.headers["ETag"]) == (304, b"", etag)
+    assert get(file, If_None_Match='"x"').status == 200
+    assert get(file, Range="bytes=0-3", If_Range=etag).status == 206
+    assert get(file, Range="bytes=0-3", If_Range='"x"').status == 200
+
+
+def test_head_says_the_same_without_the_file(file):
+    answer = get(file, "HEAD")
+    assert (answer.status, answer.data, answer.headers["Content-Type"]) == (200, b"", "image/png")
+    assert int(answer.headers["Content-Length"]) == len(PNG)
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
+def test_nothing_else_is_done_to_it(file, method):
+    answer = get(file, method)
+    assert (answer.status, answer.headers["Allow"]) == (405, "GET, HEAD")
+    assert get(file).data == PNG
+
+
+def test_what_nobody_has_looked_at_is_for_keeping(member):
+    answer = get(member.test.uploaded(HTML.ljust(1000), "image/png"))
+    assert (answer.status, answer.headers["Content-Type"]) == (200, "image/png")
+    assert answer.headers["Content-Disposition"] == "attachment" and answer.headers["Cache-Control"] == "no-store"
+    assert GUARDS.items() <= headers(answer).items()
+
+
+def test_what_was_refused_or_never_came_is_not_there(member):
+    refused = member.test.uploaded(HTML.ljust(1000), "image/png")
+    assert member.test.post("/v1/posts", using(refused)).status == 422
+    missing = ask(member, "image/png", 10).data["publicUrl"]
+    assert [get(at).status for at in (refused, missing)] == [404, 404]
+
+
+def test_nothing_can_be_found_by_trying(file, member):
+    team = file.split("/media/")[1].split("/")[0]
+    root = file.split("/media/")[0] + "/media"
+    odd = ["/", "", f"/{team}", f"/{team}/", f"/{team}/test/", f"/{team}/test/%2e%2e/x.png", "/%00", "//etc/passwd",
+           f"/{team}/live/" + file.rsplit("/", 1)[1], "/posthorn-probe-1", file.split("/media")[1] + "x",
+           file.split("/media")[1].upper(), file.split("/media")[1] + "/", "/" + "a" * 5000]
+    assert {path: get(root + path).status for path in odd} == dict.fromkeys(odd, 404)
+
+
+def test_a_converted_picture_is_served_as_what_it_is(file, url, connection, store):
+    media = Media.get(Media.key == file.split("/media/")[1])
+    key = f"{media.team_id}/test/{'r' * 32}.jpg"
+    Rendition.insert(team_id=media.team_id, mode="test", media_id=media.id, recipe="x", key=key, mime_type="image/jpeg",
+                     bytes=5, width=1, height=1).execute()
+    assert get(f"{url}/media/{key}").status == 502      # the store does not have it
+    store.put(key, io.BytesIO(b"12345"), 5, "text/html")
+    answer = get(f"{url}/media/{key}?response-content-type=text/html")
+    assert (answer.status, answer.data, answer.headers["Content-Type"]) == (200, b"12345", "image/jpeg")
+
+
+def test_a_large_file_takes_no_memory_and_a_reader_who_leaves_leaves_nothing(member, connection):
+    size = 5_000_000
+    large = member.test.uploaded(bytes(size), "video/mp4")
+    with urllib3.PoolManager(retries=False) as pool:
+        for _ in range(70):                                             # more than may read at once
+            pool.request("GET", large, preload_content=False).close()
+    read = 0
+    with urllib3.PoolManager(retries=False) as pool:
+        for chunk in pool.request("GET", large, preload_content=False).stream(1_000_000):
+            read += len(chunk)
+    assert read == size
