@@ -23,10 +23,10 @@ class NameServer:
     What a lookup gets is a list of addresses, a text for the name that it stands for (CNAME), SILENCE or GARBAGE.
     """
 
-    def __init__(self):
+    def __init__(self, host="127.0.0.1", port=0):
         self.zone, self.asked = {}, Counter()
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self._socket.bind(("127.0.0.1", 0))
+        self._socket.bind((host, port))
         self.port = self._socket.getsockname()[1]
         self._thread = threading.Thread(target=self._serve)
         self._thread.start()

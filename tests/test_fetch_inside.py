@@ -1,7 +1,6 @@
 """No URL, no redirect and no name server leads the guarded fetch inside; every connection of the process is watched."""
 
 import io
-import re
 from time import monotonic
 
 import pytest
@@ -9,12 +8,7 @@ import pytest
 from storage.fetch import Fetcher, Refused, Timeouts, Unreachable
 from tests.fetching import OK, PATIENT, PUBLIC, SYSTEM_TRUST, UNREACHED, Server, connects, redirect  # one is a fixture
 from tests.names import GARBAGE, SILENCE, NameServer
-from tests.url_corpus import EMBEDDED, INSIDE, MALFORMED, TARGETS
-
-ADDRESSES = [*TARGETS[:-1], *EMBEDDED, "::", "::1", "fc00::1", "fe80::1", "fec0::1", "ff02::1", "224.0.0.1", "255.255.255.255"]
-# What is behind a line break is another header, and what does not begin like a URL is a path.
-HEADERS = [url for url in MALFORMED if re.match("[a-z][a-z0-9+.-]*://", url, re.ASCII) and not set("\r\n\ud800") & set(url)]
-CORPUS = [*INSIDE, *[f"http://{address if '.' in address else f'[{address}]'}/" for address in ADDRESSES], *HEADERS]
+from tests.url_corpus import ADDRESSES, CORPUS, EMBEDDED
 
 
 class Chain(Server):

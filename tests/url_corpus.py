@@ -1,6 +1,7 @@
 """The corpus of hostile URLs: malformed ones, those that lead inside, and every way to write one address within another."""
 
 import ipaddress
+import re
 
 from storage.urls import MAX_URL
 
@@ -83,3 +84,7 @@ def embedded(way, address):
 
 
 EMBEDDED = [embedded(way, address) for way in EMBEDDINGS for address in TARGETS]
+ADDRESSES = [*TARGETS[:-1], *EMBEDDED, "::", "::1", "fc00::1", "fe80::1", "fec0::1", "ff02::1", "224.0.0.1", "255.255.255.255"]
+# What is behind a line break is another header, and what does not begin like a URL is a path.
+HEADERS = [url for url in MALFORMED if re.match("[a-z][a-z0-9+.-]*://", url, re.ASCII) and not set("\r\n\ud800") & set(url)]
+CORPUS = [*INSIDE, *[f"http://{address if '.' in address else f'[{address}]'}/" for address in ADDRESSES], *HEADERS]

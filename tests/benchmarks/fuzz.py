@@ -93,8 +93,9 @@ def fuzz(seconds, seed, folder):
         data, started = mutant(chance, SEEDS[name]), time.monotonic()
         path.write_bytes(data)
         try:
-            end = f"accepted, of a {'real' if name in REAL else 'fake'} file"
-            if examine(path).width is None:
+            facts = examine(path)
+            end = "accepted, of a real file" if name in REAL else f"accepted as {facts.mime_type}, of what was refused as {name}"
+            if facts.width is None:
                 end += ", without measures"
         except NotMedia as refused:
             end = "refused by its " + ("structure" if "starts like" in str(refused) else "first bytes")
