@@ -8,6 +8,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
+import psycopg2
 import pytest
 
 from storage import posts, queue
@@ -311,6 +312,28 @@ def test_nothing_is_taken_for_a_server_that_is_full(desk):
     assert {job.id for job in jobs} == here and {job.server for job in jobs}.isdisjoint(full)
     assert queue.seconds_to_next(full) is None and queue.seconds_to_next() < 0
     assert {job.id for job in desk.claim()} == left
+
+
+def test_readiness_knows_when_somebody_last_took_something_in_hand(desk):
+    desk.sql("DELETE FROM workers")
+    queue.beat("ann", [], lease=LEASE)
+    assert queue.health().claimed == float("inf")
+    queue.beat("ann", [], lease=LEASE, claimed_ago=7)
+    queue.beat("ben", [], lease=LEASE, claimed_ago=90)
+    assert 7 <= queue.health().claimed < 9
+    queue.beat("ann", [], lease=LEASE, claimed_ago=None)
+    assert 7 <= queue.health().claimed < 9
+
+
+@pytest.mark.parametrize("statement", ["UPDATE attempts SET step = 'published'", "DELETE FROM attempts",
+                                       "INSERT INTO targets SELECT (jsonb_populate_record(t, '{\"id\": \"target_x\", \"position\": 9}')).* "
+                                       "FROM targets t"], ids=["update", "delete", "a target that is published at once"])
+def test_the_journal_cannot_be_gone_around(desk, statement):
+    _, job = desk.sending()
+    assert queue.published(job, "1", "https://told.example/1")
+    desk.sql("RESET posthorn.journal")
+    with pytest.raises(psycopg2.errors.CheckViolation):
+        desk.sql(statement)
 
 
 # Whose clock.
