@@ -14,7 +14,7 @@ MB = 1_048_576
 MEASURES = {"width": ("width", "pixels"), "height": ("height", "pixels"), "pixels": ("number of pixels", ""),
             "short_side": ("shorter side", "pixels"), "aspect_ratio": ("aspect ratio", ""), "duration": ("duration", "seconds")}
 SCALED = ("width", "height", "pixels", "short_side")
-MOST_DECODED = 64_000_000       # pixels of a PNG or WebP that is drawn anew: more would take gigabytes; a JPEG has no such bound
+MOST_DECODED = 64_000_000       # pixels of a PNG or WebP that is drawn anew, which take 1.3 GB; a JPEG has no such bound
 
 
 @dataclass(frozen=True)
@@ -128,10 +128,11 @@ def problems_of(limits: ImageLimits | VideoLimits, item: Media) -> Iterator[tupl
     for measure, value in (sizes if item.duration is None else {**sizes, "duration": item.duration}).items():
         least, most = getattr(limits, f"min_{measure}", None), getattr(limits, f"max_{measure}", None)
         noun, unit = MEASURES[measure]
+        is_so = f"the {noun} is {_number(value)} {unit}".rstrip()
         if least is not None and value < least:
-            yield f"media_{measure}", f"the {noun} is {_number(value)} {unit}".rstrip() + f"; at least {_number(least)} is needed"
+            yield f"media_{measure}", f"{is_so}; at least {_number(least)} is needed"
         if most is not None and value > most and not (mended and measure in SCALED):
-            yield f"media_{measure}", f"the {noun} is {_number(value)} {unit}".rstrip() + f"; at most {_number(most)} is allowed"
+            yield f"media_{measure}", f"{is_so}; at most {_number(most)} is allowed"
 
 
 def _number(value):

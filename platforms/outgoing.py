@@ -1,4 +1,4 @@
-"""The files of a post as its network gets them: images without what they say beside the picture, and converted where that mends them."""
+"""The files of a post as its network gets them: images say nothing beside the picture, and are converted where that mends them."""
 
 from dataclasses import replace
 from functools import partial

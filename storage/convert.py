@@ -27,8 +27,10 @@ LONGEST_SIDE = 65_500           # of a JPEG, as far as its encoder goes
 LARGEST_PROFILE = 65_000        # bytes: a larger colour profile is applied, not kept
 
 SPACES = {"RGB": b"RGB ", "L": b"GRAY"}     # of colours, as a profile names its own
+# What turns a picture upright, by its EXIF orientation.
 UPRIGHT = {2: Image.Transpose.FLIP_LEFT_RIGHT, 3: Image.Transpose.ROTATE_180, 4: Image.Transpose.FLIP_TOP_BOTTOM,
-           5: Image.Transpose.TRANSPOSE, 6: Image.Transpose.ROTATE_270, 7: Image.Transpose.TRANSVERSE, 8: Image.Transpose.ROTATE_90}
+           5: Image.Transpose.TRANSPOSE, 6: Image.Transpose.ROTATE_270, 7: Image.Transpose.TRANSVERSE,
+           8: Image.Transpose.ROTATE_90}
 
 
 class Refused(Exception):

@@ -6,7 +6,8 @@ colours stays. The bytes are those of a file that storage.media has found whole;
 
 import struct
 
-from storage.probe import GIF_EXTENSION, GIF_IMAGE, JPEG_END, JPEG_MARKER, JPEG_SCAN, JPEG_WITHOUT_LENGTH, color_table, skip_blocks
+from storage.probe import (GIF_EXTENSION, GIF_IMAGE, JPEG_END, JPEG_MARKER, JPEG_SCAN, JPEG_WITHOUT_LENGTH, color_table,
+                           skip_blocks)
 
 JPEG_APPLICATIONS, JPEG_COMMENT = range(0xE0, 0xF0), 0xFE
 # Pixel density, colour profile, and how the colours are coded. What else applications write says things about the picture.

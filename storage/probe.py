@@ -150,7 +150,7 @@ def skip_blocks(data, at):
 
 
 def orientation(exif, tags):
-    """The orientation in an EXIF block, from 1 (upright) to 8; anything else says nothing. `tags`, an empty PIL.Image.Exif, reads it."""
+    """The orientation in an EXIF block, 1 (upright) to 8; anything else says nothing. `tags` is an empty PIL.Image.Exif."""
     try:
         tags.load(exif)
         return tags.get(EXIF_ORIENTATION)

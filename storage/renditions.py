@@ -17,7 +17,7 @@ from storage.objects import StoreUnavailable
 
 CONVERT = Path(__file__).with_name("convert.py")
 SECONDS = 60
-SMALL = 900_000     # bytes: a picture that is turned may have as many, as it may on every network, or else those of the original
+SMALL = 900_000     # bytes that every network takes: a picture that is turned has no more, or no more than the original
 AT_ONCE = 2         # conversions of one process: each may take more than a gigabyte of memory
 
 
@@ -108,8 +108,8 @@ class Renditions:
 def _converted(original, result, media, recipe):
     """What the child says of what it has written into `result`. Raises Unfit and RuntimeError."""
     size = () if recipe.width is None else (recipe.width, recipe.height)
-    status, output, errors = children.run(CONVERT, media.mime_type, recipe.max_bytes or max(media.bytes, SMALL), *size, file=original,
-                                          out=result, seconds=SECONDS)
+    arguments = (media.mime_type, recipe.max_bytes or max(media.bytes, SMALL), *size)
+    status, output, errors = children.run(CONVERT, *arguments, file=original, out=result, seconds=SECONDS)
     if status in children.CRASHED or status == -signal.SIGXCPU:
         raise Unfit("it takes too much work to read")
     if status != 0:

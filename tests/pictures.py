@@ -13,7 +13,8 @@ RED, GREEN, BLUE, WHITE = (230, 20, 20), (20, 200, 20), (20, 20, 230), (255, 255
 FORMS = {"image/jpeg": "JPEG", "image/png": "PNG", "image/webp": "WEBP", "image/gif": "GIF"}
 # What has to be done to an upright picture so that EXIF turns it upright again.
 STORED = {1: None, 2: Image.Transpose.FLIP_LEFT_RIGHT, 3: Image.Transpose.ROTATE_180, 4: Image.Transpose.FLIP_TOP_BOTTOM,
-          5: Image.Transpose.TRANSPOSE, 6: Image.Transpose.ROTATE_90, 7: Image.Transpose.TRANSVERSE, 8: Image.Transpose.ROTATE_270}
+          5: Image.Transpose.TRANSPOSE, 6: Image.Transpose.ROTATE_90, 7: Image.Transpose.TRANSVERSE,
+          8: Image.Transpose.ROTATE_270}
 
 
 def quarters(width=96, height=64, mode="RGB"):
@@ -91,9 +92,9 @@ def opened(data):
 
 def corners(image):
     """The nearest of the four colours in each quarter, from the upper left to the lower right."""
-    width, height = image.size
+    (width, height), image = image.size, image.convert("RGB")
     spots = [(width * x // 4, height * y // 4) for y in (1, 3) for x in (1, 3)]
-    return [min((RED, GREEN, BLUE, WHITE), key=lambda colour: _distance(colour, image.convert("RGB").getpixel(spot))) for spot in spots]
+    return [min((RED, GREEN, BLUE, WHITE), key=lambda colour: _distance(colour, image.getpixel(spot))) for spot in spots]
 
 
 def _distance(one, other):

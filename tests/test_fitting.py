@@ -1,4 +1,4 @@
-"""Every network gets images that it takes, whatever was uploaded: what is to be done is told from its limits, and really done."""
+"""Every network gets images that it takes, whatever was uploaded: what is to be done is told from its limits, and done."""
 
 import tempfile
 from dataclasses import replace
@@ -16,7 +16,11 @@ from tests.pictures import CANARY, encoded, exif, noise
 
 MB = 1_048_576
 LARGE = 1_600       # each side of a noise of 7.7 MB
-IMAGE_KINDS = [(platform, name) for platform in (kind() for kind in PLATFORMS) for name, kind in platform.post_types.items() if kind.images[1]]
+IMAGE_KINDS = [(network(), name) for network in PLATFORMS for name, kind in network.post_types.items() if kind.images[1]]
+
+
+def bounds(**values):
+    return ImageLimits(max_bytes=9, **values)
 
 
 def still(mime_type=JPEG, size=MB, width=1080, height=1080, **more):
@@ -33,18 +37,18 @@ def limits_of(platform, name, mime_type=JPEG):
     pytest.param(ImageLimits(max_bytes=MB), still(), None, id="just within"),
     pytest.param(ImageLimits(types=(JPEG,), max_bytes=9), still(PNG, 5), Mending(1080, 1080, 9), id="of another type"),
     pytest.param(ImageLimits(max_bytes=MB), still(PNG, MB + 1), Mending(1080, 1080, MB), id="too many bytes"),
-    pytest.param(ImageLimits(max_width=540, max_bytes=9), still(height=600), Mending(540, 300, 9), id="too wide"),
-    pytest.param(ImageLimits(max_height=540, max_bytes=9), still(width=600), Mending(300, 540, 9), id="too high"),
-    pytest.param(ImageLimits(max_pixels=90_000, max_bytes=9), still(width=600, height=600), Mending(300, 300, 9), id="too many pixels"),
-    pytest.param(ImageLimits(max_short_side=500, max_bytes=9), still(width=2000, height=1000), Mending(1000, 500, 9), id="short side"),
-    pytest.param(ImageLimits(max_width=100, max_height=50, max_bytes=9), still(width=1000, height=900), Mending(55, 50, 9), id="the tightest"),
-    pytest.param(ImageLimits(max_width=10, max_bytes=9), still(width=1000, height=3), Mending(10, 1, 9), id="thin"),
+    pytest.param(bounds(max_width=540), still(height=600), Mending(540, 300, 9), id="too wide"),
+    pytest.param(bounds(max_height=540), still(width=600), Mending(300, 540, 9), id="too high"),
+    pytest.param(bounds(max_pixels=90_000), still(width=600, height=600), Mending(300, 300, 9), id="too many pixels"),
+    pytest.param(bounds(max_short_side=500), still(width=2000, height=1000), Mending(1000, 500, 9), id="short side"),
+    pytest.param(bounds(max_width=100, max_height=50), still(width=1000, height=900), Mending(55, 50, 9), id="the tightest"),
+    pytest.param(bounds(max_width=10), still(width=1000, height=3), Mending(10, 1, 9), id="thin"),
     pytest.param(ImageLimits(types=(PNG,)), still(), None, id="network without JPEG"),
     pytest.param(ImageLimits(types=(JPEG,)), still(GIF), None, id="GIF"),
     pytest.param(ImageLimits(types=(JPEG,)), still(WEBP, animated=True), None, id="animation"),
     pytest.param(ImageLimits(types=(JPEG,)), still(PNG, width=None, height=None), None, id="unmeasured"),
     pytest.param(ImageLimits(types=(JPEG,)), still(PNG, width=8000, height=8001), None, id="too large to decode"),
-    pytest.param(ImageLimits(max_bytes=9), still(width=16_000, height=15_000), Mending(16_000, 15_000, 9), id="JPEG of any size"),
+    pytest.param(bounds(), still(width=16_000, height=15_000), Mending(16_000, 15_000, 9), id="JPEG of any size"),
     pytest.param(ImageLimits(types=(JPEG,)), still(MP4), None, id="video"),
 ])
 def test_what_is_to_be_done(limits, item, needed):
@@ -52,7 +56,8 @@ def test_what_is_to_be_done(limits, item, needed):
 
 
 @pytest.mark.parametrize("types, sent", [
-    ((JPEG,), [JPEG, PNG, WEBP]), ((JPEG, PNG, GIF), [JPEG, PNG, GIF, WEBP]), ((PNG, GIF), [PNG, GIF]), ((MP4, WEBM), [MP4, WEBM])])
+    ((JPEG,), [JPEG, PNG, WEBP]), ((JPEG, PNG, GIF), [JPEG, PNG, GIF, WEBP]), ((PNG, GIF), [PNG, GIF]),
+    ((MP4, WEBM), [MP4, WEBM])])
 def test_what_may_be_sent(types, sent):
     assert list(sendable(ImageLimits(types=types))) == sent
 
@@ -91,7 +96,7 @@ def converted(data, item, needed):
 
 
 def cases():
-    """One case for each different bounds, type and trouble: with the bytes of large pictures less than they are, where they are not."""
+    """One case for each different thing to do. Where more bytes are allowed than our large pictures have, it is 2 MB."""
     seen = set()
     for platform, name in IMAGE_KINDS:
         for form in STILLS:
@@ -102,7 +107,8 @@ def cases():
                 what = form, large, needed, form in limits.types
                 if what not in seen:
                     seen.add(what)
-                    yield pytest.param(form, large, tight, id=f"{platform.name}-{name}-{form[6:]}-{'bytes' if large else 'pixels'}")
+                    trouble = "bytes" if large else "pixels"
+                    yield pytest.param(form, large, tight, id=f"{platform.name}-{name}-{form[6:]}-{trouble}")
 
 
 def original_item(form, large):

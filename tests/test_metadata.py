@@ -16,9 +16,10 @@ JPEG, PNG, WEBP, GIF = "image/jpeg", "image/png", "image/webp", "image/gif"
 XMP = b"<x:xmpmeta>" + CANARY + b"</x:xmpmeta>"
 IMAGES = {name: (data, mime_type) for name, (data, mime_type, *_) in REAL.items() if mime_type.startswith("image/")}
 # Not opened by Pillow with its usual bounds, or not as one picture, or too large to be compared.
-NOT_COMPARED = ("jpeg-of-", "png-large-colour-profile", *(name for name, (_, _, size, _) in REAL.items() if size[0] * size[1] > 10_000))
+NOT_COMPARED = ("jpeg-of-", "png-large-colour-profile",
+                *(name for name, (_, _, (width, height), _) in REAL.items() if width * height > 10_000))
 
-PLAIN = encoded(quarters(), JPEG)
+PLAIN, SCANS = encoded(quarters(), JPEG), encoded(quarters(), JPEG, progressive=True)
 MOVING = image("GIF", "P", frames=3, duration=100, loop=0)
 SAYING = {
     "jpeg EXIF": (encoded(quarters(), JPEG, exif=exif()), JPEG),
@@ -31,7 +32,7 @@ SAYING = {
     "jpeg other profile segment": (with_segments(PLAIN, (0xE2, b"MPF\x00" + CANARY)), JPEG),
     "jpeg every other application": (with_segments(PLAIN, *((kind, CANARY) for kind in range(0xE0, 0xF0))), JPEG),
     "jpeg segments that hold markers": (with_segments(PLAIN, (0xE1, b"\xff\xd9\xff\xda" + CANARY)), JPEG),
-    "jpeg between scans": (encoded(quarters(), JPEG, progressive=True).replace(b"\xff\xda", b"\xff\xfe\x00\x10" + CANARY + b"\xff\xda"), JPEG),
+    "jpeg between scans": (SCANS.replace(b"\xff\xda", b"\xff\xfe\x00\x10" + CANARY + b"\xff\xda"), JPEG),
     "jpeg film behind": (PLAIN + b"\0\0\0\x18ftypmp42" + CANARY, JPEG),
     "jpeg second picture": (PLAIN + encoded(quarters(), JPEG, comment=CANARY), JPEG),
     "png EXIF": (encoded(quarters(), PNG, exif=exif()), PNG),

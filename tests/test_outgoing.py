@@ -2,8 +2,7 @@
 
 import io
 import time
-
-import pytest
+from dataclasses import asdict, replace
 
 from platforms.base import GIF, JPEG, MP4, PNG, Content, ImageLimits, Limits, PostType
 from platforms.bluesky import Bluesky
@@ -21,17 +20,10 @@ from tests.live import account, http_for
 from tests.media_samples import image, video
 from tests.pictures import CANARY, encoded, exif, noise, opened, quarters, turned
 from tests.service import free_port
+from tests.shelf import store  # fixture
 from tests.standins.bluesky import BlueskyServer
 
 PASSWORD = "canary-xxxx-yyyy"
-
-
-@pytest.fixture(scope="module")
-def store(store_address):
-    store = Objects(store_address.endpoint_url, store_address.access_key, store_address.secret_key, store_address.bucket,
-                    public_url=store_address.public_url)
-    store.prepare()
-    return store
 
 
 class Gallery(Told):
@@ -74,17 +66,16 @@ class Gallery(Told):
             assert CANARY not in data or content.options.get("sandbox")
 
 
-def stored(desk, store, tmp_path, *files, state="ready", **lies):
+def stored(desk, store, tmp_path, *files, **lies):
     """The rows of files with these bytes."""
     for number, data in enumerate(files):
         (tmp_path / "file").write_bytes(data)
         facts = examine(tmp_path / "file")
         key = f"{desk.team.id}/live/{time.monotonic_ns()}-{number}.{facts.mime_type.rpartition('/')[2].replace('jpeg', 'jpg')}"
         store.put(key, io.BytesIO(data), len(data), facts.mime_type)
-        values = {"mime_type": facts.mime_type, "width": facts.width, "height": facts.height, "animated": facts.animated, **lies}
+        values = {**asdict(facts), "bytes": len(data), "key": key, "state": "ready", **lies}
         with database.connection_context():
-            yield Media.add(team_id=desk.team.id, mode="live", user_id=desk.caller.user_id, key=key, state=state, bytes=len(data),
-                            duration=facts.duration, **values)
+            yield Media.add(team_id=desk.team.id, mode="live", user_id=desk.caller.user_id, **values)
 
 
 def run(desk, network, store, media, **options):
@@ -107,7 +98,7 @@ def test_a_connector_gets_what_fits_its_network(desk, store, tmp_path):
 def test_the_limits_of_the_account_decide(desk, store, tmp_path):
     network, narrow = Gallery(publish=[DONE]), Gallery()
     narrow.post_types = {"text": PostType(images=(0, 4))}
-    narrow.limits = Limits(caption=100, media_items=4, source="", reviewed_at="", image=ImageLimits(types=(JPEG, PNG), max_height=16))
+    narrow.limits = replace(Gallery.limits, image=ImageLimits(types=(JPEG, PNG), max_height=16))
     network.here = narrow
     run(desk, network, store, stored(desk, store, tmp_path, FILES[1]))
     assert network.given["publish"] == [(JPEG, 24, 16)]
@@ -199,7 +190,7 @@ def test_three_megabytes_of_png_go_out_to_bluesky_under_its_limit(desk, store, t
         [row] = stored(desk, store, tmp_path, data)
         assert row.bytes > 2_900_000 and bluesky.problems(Content("hi", (media_of(row, store),)), account(connected)) == []
         account_id = desk.account("bluesky", credentials=connected.credentials)
-        desk.sql("UPDATE accounts SET platform_id = %s, username = 'ann.test' WHERE id = %s", connected.profile.platform_id, account_id)
+        desk.sql("UPDATE accounts SET platform_id = %s WHERE id = %s", connected.profile.platform_id, account_id)
         target = desk.target(account_id, media=[row], platform="bluesky", options={"altTexts": ["noise"]})
         desk.sql("UPDATE targets SET post_type = 'image' WHERE id = %s", target)
         desk.run(Publisher(Networks(bluesky), desk.vault, store))
