@@ -88,14 +88,20 @@ def _workers(queue):
 def _store(config, objects):
     try:
         with _probe(objects) as key:
-            with objects.open(key) as file:
-                same = file.read() == CONTENT
-            yield Finding(True, "the store keeps what is put into it") if same else Finding(
-                False, "the store gives back something else than was put into it", S3_SETTINGS)
-            yield from _enforcement(objects)
-            yield from _serving(config, objects, key)
+            for check in (_keeping, _enforcement, _serving):
+                try:
+                    yield from check(config, objects, key)
+                except StoreUnavailable as error:
+                    yield Finding(False, str(error), S3_SETTINGS)
     except StoreUnavailable as error:
         yield Finding(False, str(error), S3_SETTINGS)
+
+
+def _keeping(config, objects, key):
+    with objects.open(key) as file:
+        same = file.read() == CONTENT
+    yield Finding(True, "the store keeps what is put into it") if same else Finding(
+        False, "the store gives back something else than was put into it", S3_SETTINGS)
 
 
 @contextmanager
@@ -108,8 +114,8 @@ def _probe(objects):
         objects.delete(key)
 
 
-def _enforcement(objects):
-    found = objects.laxities()
+def _enforcement(config, objects, key):
+    found = objects.laxities(as_others=True)
     yield from (Finding(False, laxity, LAX) for laxity in found)
     if not found:
         yield Finding(True, "the store takes uploads of exactly the signed size and type, once")

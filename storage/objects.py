@@ -86,13 +86,14 @@ class Objects:
                 self._make_bucket()
         return [*self._allow_browsers(), *self.laxities()]
 
-    def laxities(self) -> list[str]:
+    def laxities(self, *, as_others=False) -> list[str]:
         """Uploads what was signed, over it again, and what was not signed: a sentence for everything that should be refused.
 
-        Raises StoreUnavailable, also if the store refuses what was signed.
+        `as_others` goes by the address that is given to others. Raises StoreUnavailable, also if the store refuses what was
+        signed.
         """
         key = f"{PROBE_PREFIX}{uuid4().hex}"
-        url, headers = self.presigned_put(key, 1, PROBE_TYPE, expires_seconds=60)
+        url, headers = self._signed(self._upload_url if as_others else self._endpoint_url, key, 1, PROBE_TYPE, 60)
         found = []
         try:
             exact = self._upload(url, b".", headers)
@@ -188,9 +189,12 @@ class Objects:
 
         Raises StoreUnavailable where the keys are had from elsewhere, and cannot be.
         """
+        return self._signed(self._upload_url, key, size, content_type, expires_seconds)
+
+    def _signed(self, base, key, size, content_type, expires_seconds):
         with _failures():
             keys = self._credentials.retrieve()
-        url = presign_put(self._upload_url, self._bucket, key, access_key=keys.access_key, secret_key=keys.secret_key,
+        url = presign_put(base, self._bucket, key, access_key=keys.access_key, secret_key=keys.secret_key,
                           session_token=keys.session_token, region=self._region, size=size, content_type=content_type,
                           expires=expires_seconds, now=datetime.now(UTC), virtual_host=self._virtual_host)
         return url, {"Content-Length": str(size), "Content-Type": content_type, "If-None-Match": "*"}

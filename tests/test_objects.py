@@ -102,6 +102,14 @@ def test_list_gives_what_begins_with_the_prefix(objects):
     assert list(objects.list(uuid4().hex)) == []
 
 
+def test_list_begins_behind_a_key(objects):
+    team = uuid4().hex
+    for name in "abc":
+        put(objects, f"{team}/live/{name}.png")
+    assert [key for key, _, _ in objects.list(f"{team}/", after=f"{team}/live/a.png")] == [f"{team}/live/b.png", f"{team}/live/c.png"]
+    assert list(objects.list(f"{team}/", after=f"{team}/live/c.png")) == []
+
+
 def test_list_goes_on_after_the_first_page(objects):
     team = uuid4().hex
     keys = [f"{team}/{number:04}" for number in range(1_001)]       # S3 gives 1,000 at a time
@@ -174,8 +182,25 @@ def test_the_declared_upload_is_taken(objects, key):
     pytest.param([b"0123456789", bytes(100)], {"Content-Type": "image/png"}, id="chunked and larger"),
 ])
 def test_another_upload_is_refused(objects, key, body, headers):
+    headers = headers | {"If-None-Match": "*"}
     assert upload(objects, key, body, headers)[0] == 403
     assert objects.stat(key) is None
+
+
+@pytest.mark.parametrize("body, headers, status", [
+    pytest.param(b"0123456789", {"Content-Type": "image/png", "If-None-Match": "*"}, 412, id="the same"),
+    pytest.param(b"9876543210", {"Content-Type": "image/png", "If-None-Match": "*"}, 412, id="another"),
+    pytest.param(b"9876543210", {"Content-Type": "image/png"}, 403, id="without the condition"),
+    pytest.param(b"9876543210", {"Content-Type": "image/png", "If-None-Match": '"x"'}, 403, id="another condition"),
+])
+def test_nothing_is_taken_a_second_time(objects, key, body, headers, status):
+    first = objects.presigned_put(key, 10, "image/png", 60)
+    assert ask("PUT", first[0], b"0123456789", first[1])[0] == 200
+    later = objects.presigned_put(key, 10, "image/png", 61)
+    for url, _ in (first, later):
+        assert ask("PUT", url, body, headers)[0] == status
+    with objects.open(key) as file:
+        assert file.read() == b"0123456789"
 
 
 @pytest.mark.parametrize("change", [
@@ -383,6 +408,19 @@ def test_wrong_keys(store_address):
     with pytest.raises(StoreUnavailable, match="refused"):
         put(objects, "t/a")
     assert not objects.ready()
+
+
+@pytest.mark.parametrize("query", ["", "?response-content-type=text/html"])
+def test_a_reserved_bucket_is_read_by_nobody(store_address, query):
+    at = store_address
+    objects = Objects(at.endpoint_url, at.access_key, at.secret_key, f"kept-{uuid4().hex}")
+    objects.prepare()
+    put(objects, "t/a")
+    objects.allow_anonymous_reads()
+    assert ask("GET", objects.public_url("t/a"))[0] == 200
+    for _ in range(2):
+        objects.reserve_reads()
+        assert ask("GET", objects.public_url("t/a") + query)[0] == 403
 
 
 def test_a_file_that_is_too_short_is_the_callers_fault(objects, key):

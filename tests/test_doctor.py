@@ -1,0 +1,130 @@
+"""`posthorn doctor`, on services that are as they should be, and on some that are not."""
+
+import socket
+import subprocess
+import sys
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from handlers import doctor
+from handlers.doctor import findings
+from storage.database import database, with_connection
+from tests.links import serving
+from tests.service import ROOT
+from tests.test_objects import Careless, Refusing, serving as serving_store
+
+
+@pytest.fixture
+def healthy(environ, api_url, worker):
+    """The settings of a service all of whose parts run, and whose files the API serves."""
+    return {name: value for name, value in environ.items() if name != "S3_PUBLIC_URL"} | {"POSTHORN_BASE_URL": api_url}
+
+
+def said(environ):
+    """What the command prints, and its exit status."""
+    done = subprocess.run([sys.executable, "-m", "handlers", "doctor"], env=environ, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.stderr == ""
+    return done.stdout.splitlines(), done.returncode
+
+
+@pytest.fixture
+def wrong(monkeypatch):
+    """What is said to be wrong with these settings, whose database is that of this process."""
+    monkeypatch.setattr(doctor, "open_database", lambda config, connections: None)
+
+    def of(environ):
+        found = list(findings(environ))
+        assert all(finding.remedy for finding in found if not finding.good)
+        return [str(finding) for finding in found if finding.good is False]
+
+    return of
+
+
+def test_all_is_well(healthy):
+    deadline = time.monotonic() + 20
+    while "ok    a worker is at work" not in (lines := said(healthy)[0]) and time.monotonic() < deadline:
+        time.sleep(0.2)     # it has just been started
+    lines, status = said(healthy)
+    assert lines[-1].startswith("ok    the API serves the files") and "which no network can reach: set POSTHORN_BASE_URL" in lines[-2]
+    assert lines[:-2] == ["ok    the settings can be read", "ok    the database answers: PostgreSQL 18", "ok    the schema is up to date",
+                          "ok    a worker is at work", "ok    the store keeps what is put into it",
+                          "ok    the store takes uploads of exactly the signed size and type, once"]
+    assert status == 0
+
+
+def test_the_exit_status_says_that_something_is_wrong(healthy):
+    lines, status = said({**healthy, "S3_SECRET_KEY": "wrong", "DATABASE_URL": "postgresql://x@127.0.0.1:1/x"})
+    assert status == 1 and [line[:4] for line in lines] == ["ok  ", "FAIL", "FAIL"]
+    assert lines[1] == ("FAIL  the database does not answer (OperationalError): look at DATABASE_URL, and whether PostgreSQL runs")
+
+
+def test_the_embedded_store_read_by_everybody_makes_pages_of_files(environ, healthy, wrong):
+    assert wrong({**healthy, "S3_PUBLIC_URL": environ["S3_PUBLIC_URL"]}) == [
+        "FAIL  a query turns files into pages, which may hold scripts: have the query dropped: see Files and who serves them in the README"]
+    every = [str(finding) for finding in findings({**healthy, "S3_PUBLIC_URL": environ["S3_PUBLIC_URL"]})]
+    assert any(line.startswith("note  files are served without `nosniff`") for line in every)
+
+
+@pytest.mark.parametrize("change, sentence", [
+    ({"S3_SECRET_KEY": "wrong"}, "the object store refused"),
+    ({"S3_ENDPOINT_URL": "http://127.0.0.1:{nobody}"}, "the object store cannot be reached"),
+    ({"S3_PUBLIC_URL": "http://127.0.0.1:{nobody}/x"}, "nobody answers at http://127.0.0.1"),
+    ({"POSTHORN_BASE_URL": "http://127.0.0.1:{nobody}"}, "nobody answers at http://127.0.0.1"),
+    ({"S3_ENDPOINT_URL": ""}, "S3_ENDPOINT_URL is not set"),
+    ({"S3_ADDRESSING": "sideways"}, "S3_ADDRESSING must be one of path, virtual"),
+    ({"S3_CREDENTIALS": "environment"}, "the keys of the object store cannot be had"),
+    ({"S3_UPLOAD_URL": "http://store.example/path"}, "S3_ENDPOINT_URL or S3_UPLOAD_URL: the address of an S3 store"),
+], ids=lambda value: next(iter(value)) if isinstance(value, dict) else "")
+def test_what_is_wrong_is_named_with_a_remedy(healthy, wrong, change, sentence):
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        port = nobody.getsockname()[1]
+        found = wrong(healthy | {name: value.format(nobody=port) for name, value in change.items()})
+    assert any(sentence in line for line in found), found
+    assert not any(healthy["S3_SECRET_KEY"] in line for line in found)
+
+
+def test_files_that_the_public_address_does_not_lead_to(healthy, wrong):
+    with serving() as elsewhere:
+        assert ["cannot be read at" in line for line in wrong({**healthy, "S3_PUBLIC_URL": elsewhere.url})] == [True]
+        assert ["does not lead to the API" in line for line in wrong({**healthy, "POSTHORN_BASE_URL": elsewhere.url})] == [True]
+
+
+class Forgetful(Careless):
+    """A store that takes everything and gives nothing."""
+
+    do_GET = Careless.answer
+
+
+@pytest.mark.parametrize("handler, sentences", [
+    (Forgetful, ["something else than was put into it", "lets an upload be replaced", "larger than declared", "another type"]),
+    (Refusing, ["does not speak S3", "refuses uploads through signed URLs (status 403)"])])
+def test_a_store_that_does_not_enforce_is_named(healthy, wrong, handler, sentences):
+    with serving_store(handler) as objects:
+        found = wrong({**healthy, "S3_ENDPOINT_URL": objects.public_url("")[:-len("/media/")], "S3_BUCKET": "media"})
+    assert [sentence in line for sentence, line in zip(sentences, found, strict=False)] == [True] * len(sentences)
+
+
+def test_a_database_that_was_not_migrated(environ, healthy):
+    name = "doctors"
+    with with_connection():
+        database.execute_sql(f"CREATE DATABASE {name}")
+    try:
+        lines, status = said({**healthy, "DATABASE_URL": environ["DATABASE_URL"].replace("/postgres?", f"/{name}?")})
+        assert status == 1 and lines[2].startswith("FAIL  ") and lines[2].endswith(" migrations are missing: run `posthorn migrate`")
+    finally:
+        with with_connection():
+            database.execute_sql(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.mark.parametrize("oldest, seen, good", [(0, 1, [True]), (0, 6, [False]), (61, 1, [True, None]), (61, 6, [False, None])])
+def test_workers(oldest, seen, good):
+    assert [finding.good for finding in doctor._workers(SimpleNamespace(oldest_due=oldest, worker_seen=seen))] == good
+
+
+@pytest.mark.parametrize("host, private", [("127.0.0.1", True), ("::1", True), ("10.1.2.3", True), ("localhost", True), ("a.internal", True),
+                                           ("cdn.example.com", False), ("8.8.8.8", False)])
+def test_addresses_that_no_network_reaches(host, private):
+    assert doctor._is_private(host) == private
