@@ -1,4 +1,4 @@
-"""`posthorn doctor`: whether the database, the store and the workers do what Posthorn needs, and what to do where they do not."""
+"""`posthorn doctor`: whether database, store and workers do what Posthorn needs, and what to do where they do not."""
 
 import io
 import json
@@ -27,7 +27,7 @@ PAGE = "response-content-type=text/html"
 
 SETTINGS = "set it, or run this beside a running `posthorn up` with the same --data-dir"
 S3_SETTINGS = "look at S3_ENDPOINT_URL, S3_BUCKET, S3_REGION, S3_ADDRESSING and the keys"
-LAX = "take a store that checks the headers that are signed (S3, R2, SeaweedFS, Garage); until then Posthorn checks each file before its use"
+LAX = "take a store that checks signed headers (S3, R2, SeaweedFS, Garage); Posthorn still checks each file before its use"
 PUBLIC = "see Files and who serves them in the README"
 
 
@@ -65,7 +65,8 @@ def _database():
             missing = pending_migrations()
             queue = None if missing else health()
     except DatabaseAway as error:
-        yield Finding(False, f"the database does not answer ({type(error).__name__})", "look at DATABASE_URL, and whether PostgreSQL runs")
+        yield Finding(False, f"the database does not answer ({type(error).__name__})",
+                      "look at DATABASE_URL, and whether PostgreSQL runs")
         return
     yield Finding(True, f"the database answers: PostgreSQL {number // 10_000}") if number >= OLDEST_POSTGRES else Finding(
         False, f"PostgreSQL {number // 10_000} is too old", "15 or newer is needed")
@@ -126,11 +127,11 @@ def _serving(config, objects, key):
     host = urlsplit(config.s3_public_url).hostname
     if _is_private(host):
         yield Finding(None, f"files are served at {config.s3_public_url}, which no network can reach",
-                      "set POSTHORN_BASE_URL or S3_PUBLIC_URL to what the world reaches, before you publish where media must be public")
+                      "set POSTHORN_BASE_URL or S3_PUBLIC_URL to what the world reaches, for networks that fetch media")
     with PoolManager(timeout=Timeout(connect=4, read=10), retries=Retry(total=1, redirect=0)) as pool:
         try:
-            ours = config.s3_public_url == config.base_url + FILES
-            yield from _served_by_us(pool, objects.public_url(key)) if ours else _served_elsewhere(pool, objects.public_url(key), config)
+            ours, url = config.s3_public_url == config.base_url + FILES, objects.public_url(key)
+            yield from _served_by_us(pool, url) if ours else _served_elsewhere(pool, url, config)
         except HTTPError:
             yield Finding(False, f"nobody answers at {config.s3_public_url}", f"start `posthorn serve`, or {PUBLIC}")
 
@@ -154,7 +155,8 @@ def _served_elsewhere(pool, url, config):
         yield Finding(False, f"files are served as {answer.headers.get('Content-Type')} in place of {TYPE}", PUBLIC)
     if "html" in pool.request("GET", f"{url}?{PAGE}").headers.get("Content-Type", ""):
         yield Finding(False, "a query turns files into pages, which may hold scripts", f"have the query dropped: {PUBLIC}")
-    if answer.headers.get("X-Content-Type-Options") != "nosniff" or "sandbox" not in answer.headers.get("Content-Security-Policy", ""):
+    headers = answer.headers
+    if headers.get("X-Content-Type-Options") != "nosniff" or "sandbox" not in headers.get("Content-Security-Policy", ""):
         yield Finding(None, "files are served without `nosniff` or a sandboxing Content-Security-Policy", PUBLIC)
     listed = [pool.request("GET", f"{config.s3_public_url}{path}") for path in ("/", "?list-type=2")]
     if any(one.status == 200 and b"<ListBucketResult" in one.data for one in listed):

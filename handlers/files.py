@@ -1,7 +1,7 @@
 """The files, served by the API itself as what the database knows them to be, whatever a query asks for.
 
-For stores that nobody else should read: SeaweedFS, for one, lets any reader choose the Content-Type of the answer, which makes a
-page of a file with a script in it. Where much is read, S3_PUBLIC_URL names something better suited.
+For stores that nobody else should read: SeaweedFS, for one, lets any reader choose the Content-Type of the answer, which
+makes a page of a file with a script in it. Where much is read, S3_PUBLIC_URL names something better suited.
 """
 
 import asyncio
@@ -97,7 +97,8 @@ class Files:
                 await begin()
                 while chunk:
                     length -= len(chunk)
-                    await asyncio.wait_for(send({"type": "http.response.body", "body": chunk, "more_body": length > 0}), STALLED)
+                    part = {"type": "http.response.body", "body": chunk, "more_body": length > 0}
+                    await asyncio.wait_for(send(part), STALLED)
                     chunk = await self._in_thread(body.read, CHUNK) if length > 0 else b""
             finally:
                 await self._in_thread(body.close)

@@ -70,7 +70,8 @@ def _claimed(caller, services, **values):
     try:
         return claims.claim(caller, quota=quota, **values)
     except claims.QuotaFull as error:
-        raise Forbidden(f"your team may keep {quota} bytes of files and has {error.used}; {values['bytes']} more do not fit") from None
+        raise Forbidden(f"your team may keep {quota} bytes of files and has {error.used}; "
+                        f"{values['bytes']} more do not fit") from None
 
 
 def _stored(caller, services, spool, size, mime_type):
@@ -92,7 +93,8 @@ def _download(fetcher, url, spool):
     except (Refused, Unreachable):
         raise Unprocessable.of([Detail("/url", "url", NOT_REACHABLE)]) from None
     except TooLarge:
-        raise PayloadTooLarge(f"the file is over {FETCH_LIMIT} bytes; larger ones go through POST /v1/media/upload-url") from None
+        raise PayloadTooLarge(f"the file is over {FETCH_LIMIT} bytes; "
+                              "larger ones go through POST /v1/media/upload-url") from None
     except BadStatus as error:
         raise ExternalServiceError(f"the server of the link answered {error.status}") from None
     except TooSlow:

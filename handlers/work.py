@@ -22,7 +22,7 @@ log = logging.getLogger("posthorn.sweep")
 
 
 class _Chore:
-    """A round of the sweep, of which one worker at a time takes one; before the first, what the store should refuse and does not."""
+    """A round of the sweep, which one worker at a time takes; before the first, what the store should refuse and does not."""
 
     def __init__(self, config, objects):
         self._objects, self._sweep, self._asked = objects, sweep(config, objects), False

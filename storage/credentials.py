@@ -14,8 +14,8 @@ class NoCredentials(Exception):
 def provider(source: str, access_key: str = "", secret_key: str = "") -> Provider:
     """The provider for `source`: keys, environment or instance; nothing is contacted yet.
 
-    `keys` are those given here, `environment` AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN, `instance` the role
-    of the EC2 machine, ECS task or EKS pod, whose keys are temporary and renewed by themselves.
+    `keys` are those given here, `environment` AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN, `instance` the
+    role of the EC2 machine, ECS task or EKS pod, whose keys are temporary and renewed by themselves.
     """
     if source == "keys":
         return StaticProvider(access_key, secret_key)

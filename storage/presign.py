@@ -11,7 +11,8 @@ DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 def presign_put(endpoint_url: str, bucket: str, key: str, *, access_key: str, secret_key: str, region: str, size: int,
-                content_type: str, expires: int, now: datetime, session_token: str | None = None, virtual_host: bool = False) -> str:
+                content_type: str, expires: int, now: datetime, session_token: str | None = None,
+                virtual_host: bool = False) -> str:
     """The URL to which one PUT of `size` bytes of `content_type` may be made, for `expires` seconds from `now`.
 
     The bucket stands in its path, or with `virtual_host` before its host. `session_token` belongs to keys that are temporary.

@@ -1,4 +1,4 @@
-"""Looking after the files in bounded steps: claims become facts, what nobody uses goes, and rows and store are compared both ways.
+"""Looking after the files in bounded steps: claims become facts, what nobody uses goes, rows and store are compared both ways.
 
 Rows go before their objects, or are marked: what a sweep that is cut short leaves behind is an object without a row, which the
 comparison finds. An object is taken for ours only by the form of its key and a team that exists here, so that a store that is
@@ -38,7 +38,8 @@ UNUSED = """state = 'ready' AND created_at < %(at)s - %(unused)s
     AND NOT EXISTS (SELECT FROM attachments WHERE media_id = media.id) ORDER BY created_at"""
 FINISHED = """state = 'ready' AND EXISTS (SELECT FROM attachments WHERE media_id = media.id)
     AND NOT EXISTS (SELECT FROM attachments JOIN targets ON targets.id = target_id WHERE media_id = media.id
-                    AND (status NOT IN ('published', 'failed', 'canceled') OR coalesce(finished_at, due_at) > %(at)s - %(finished)s))
+                    AND (status NOT IN ('published', 'failed', 'canceled')
+                         OR coalesce(finished_at, due_at) > %(at)s - %(finished)s))
     ORDER BY created_at"""
 
 TAKE = "UPDATE sweeps SET next_at = now() + %s WHERE name = 'media' AND next_at <= now() RETURNING after"

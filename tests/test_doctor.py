@@ -24,7 +24,8 @@ def healthy(environ, api_url, worker):
 
 def said(environ):
     """What the command prints, and its exit status."""
-    done = subprocess.run([sys.executable, "-m", "handlers", "doctor"], env=environ, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-m", "handlers", "doctor"], env=environ, cwd=ROOT, capture_output=True, text=True,
+                          timeout=60)
     assert done.stderr == ""
     return done.stdout.splitlines(), done.returncode
 
@@ -47,9 +48,9 @@ def test_all_is_well(healthy):
     while "ok    a worker is at work" not in (lines := said(healthy)[0]) and time.monotonic() < deadline:
         time.sleep(0.2)     # it has just been started
     lines, status = said(healthy)
-    assert lines[-1].startswith("ok    the API serves the files") and "which no network can reach: set POSTHORN_BASE_URL" in lines[-2]
-    assert lines[:-2] == ["ok    the settings can be read", "ok    the database answers: PostgreSQL 18", "ok    the schema is up to date",
-                          "ok    a worker is at work", "ok    the store keeps what is put into it",
+    assert lines[-1] == "ok    the API serves the files" and "which no network can reach: set POSTHORN_BASE_URL" in lines[-2]
+    assert lines[:-2] == ["ok    the settings can be read", "ok    the database answers: PostgreSQL 18",
+                          "ok    the schema is up to date", "ok    a worker is at work", "ok    the store keeps what is put into it",
                           "ok    the store takes uploads of exactly the signed size and type, once"]
     assert status == 0
 
@@ -57,12 +58,14 @@ def test_all_is_well(healthy):
 def test_the_exit_status_says_that_something_is_wrong(healthy):
     lines, status = said({**healthy, "S3_SECRET_KEY": "wrong", "DATABASE_URL": "postgresql://x@127.0.0.1:1/x"})
     assert status == 1 and [line[:4] for line in lines] == ["ok  ", "FAIL", "FAIL"]
-    assert lines[1] == ("FAIL  the database does not answer (OperationalError): look at DATABASE_URL, and whether PostgreSQL runs")
+    assert lines[1] == ("FAIL  the database does not answer (OperationalError): "
+                        "look at DATABASE_URL, and whether PostgreSQL runs")
 
 
 def test_the_embedded_store_read_by_everybody_makes_pages_of_files(environ, healthy, wrong):
     assert wrong({**healthy, "S3_PUBLIC_URL": environ["S3_PUBLIC_URL"]}) == [
-        "FAIL  a query turns files into pages, which may hold scripts: have the query dropped: see Files and who serves them in the README"]
+        "FAIL  a query turns files into pages, which may hold scripts: have the query dropped: "
+        "see Files and who serves them in the README"]
     every = [str(finding) for finding in findings({**healthy, "S3_PUBLIC_URL": environ["S3_PUBLIC_URL"]})]
     assert any(line.startswith("note  files are served without `nosniff`") for line in every)
 
@@ -99,7 +102,7 @@ class Forgetful(Careless):
 
 
 @pytest.mark.parametrize("handler, sentences", [
-    (Forgetful, ["something else than was put into it", "lets an upload be replaced", "larger than declared", "another type"]),
+    (Forgetful, ["something else than was put in", "lets an upload be replaced", "larger than declared", "another type"]),
     (Refusing, ["does not speak S3", "refuses uploads through signed URLs (status 403)"])])
 def test_a_store_that_does_not_enforce_is_named(healthy, wrong, handler, sentences):
     with serving_store(handler) as objects:
@@ -124,7 +127,7 @@ def test_workers(oldest, seen, good):
     assert [finding.good for finding in doctor._workers(SimpleNamespace(oldest_due=oldest, worker_seen=seen))] == good
 
 
-@pytest.mark.parametrize("host, private", [("127.0.0.1", True), ("::1", True), ("10.1.2.3", True), ("localhost", True), ("a.internal", True),
-                                           ("cdn.example.com", False), ("8.8.8.8", False)])
+@pytest.mark.parametrize("host, private", [("127.0.0.1", True), ("::1", True), ("10.1.2.3", True), ("localhost", True),
+                                           ("a.internal", True), ("cdn.example.com", False), ("8.8.8.8", False)])
 def test_addresses_that_no_network_reaches(host, private):
     assert doctor._is_private(host) == private

@@ -1,7 +1,9 @@
 """Files served by the API itself, from a store that nobody else may read."""
 
 import io
+import time
 
+import psutil
 import pytest
 import urllib3
 
@@ -12,6 +14,7 @@ from tests.media_samples import HTML, image
 from tests.service import Member, start_api
 from tests.test_media_api import ask, using
 
+MB = 1 << 20
 GUARDS = {"x-content-type-options": "nosniff", "content-security-policy": "sandbox; default-src 'none'",
           "cross-origin-resource-policy": "cross-origin"}
 VARYING = ("x-request-id", "date")
@@ -19,11 +22,18 @@ PNG = image("PNG")
 
 
 @pytest.fixture(scope="module")
-def url(environ):
+def api(environ):
+    """The process of an API that serves the files itself."""
     process, url = start_api({name: value for name, value in environ.items() if name != "S3_PUBLIC_URL"}
                              | {"POSTHORN_API_PROCESSES": "1"})
-    yield url
+    process.url = url
+    yield process
     process.stop()
+
+
+@pytest.fixture(scope="module")
+def url(api):
+    return api.url
 
 
 @pytest.fixture
@@ -73,8 +83,8 @@ def test_no_query_changes_what_it_is(file, query):
     assert headers(asked) == headers(plain)
 
 
-@pytest.mark.parametrize("asked, start, end", [("bytes=0-3", 0, 4), ("bytes=5-", 5, None), ("bytes=-7", -7, None), ("bytes=0-0", 0, 1),
-                                               ("bytes=4-99999999", 4, None), ("bytes=-99999999", 0, None)])
+@pytest.mark.parametrize("asked, start, end", [("bytes=0-3", 0, 4), ("bytes=5-", 5, None), ("bytes=-7", -7, None),
+                                               ("bytes=0-0", 0, 1), ("bytes=4-99999999", 4, None), ("bytes=-99999999", 0, None)])
 def test_a_part_is_served(file, asked, start, end):
     answer = get(file, Range=asked)
     first = start % len(PNG)
@@ -84,7 +94,8 @@ def test_a_part_is_served(file, asked, start, end):
         assert answer.headers["Content-Range"] == f"bytes {first}-{first + len(whole) - 1}/{len(PNG)}"
 
 
-@pytest.mark.parametrize("asked", ["bytes=-", "bytes=3-1", "bytes=0-1,4-5", "lines=1-2", "bytes=a-b", "bytes=" + "9" * 30 + "-", "bytes=1-2-3"])
+@pytest.mark.parametrize("asked", ["bytes=-", "bytes=3-1", "bytes=0-1,4-5", "lines=1-2", "bytes=a-b", "bytes=1-2-3",
+                                   "bytes=" + "9" * 30 + "-"])
 def test_what_is_no_range_is_ignored(file, asked):
     answer = get(file, Range=asked)
     assert (answer.status, answer.data) == (200, PNG)
@@ -153,14 +164,24 @@ def test_a_converted_picture_is_served_as_what_it_is(file, url, connection, stor
     assert (answer.status, answer.data, answer.headers["Content-Type"]) == (200, b"12345", "image/jpeg")
 
 
-def test_a_large_file_takes_no_memory_and_a_reader_who_leaves_leaves_nothing(member, connection):
-    size = 5_000_000
+def test_readers_who_do_not_read_take_little_and_stop_nobody_else(member, api, connection):
+    size, opened = 20 * MB, []
     large = member.test.uploaded(bytes(size), "video/mp4")
-    with urllib3.PoolManager(retries=False) as pool:
-        for _ in range(70):                                             # more than may read at once
-            pool.request("GET", large, preload_content=False).close()
-    read = 0
-    with urllib3.PoolManager(retries=False) as pool:
-        for chunk in pool.request("GET", large, preload_content=False).stream(1_000_000):
-            read += len(chunk)
-    assert read == size
+    process = psutil.Process(api.popen.pid).children()[0]
+    before = process.memory_info().rss
+    with urllib3.PoolManager(retries=False, maxsize=100) as pool:
+        try:
+            statuses = []
+            for _ in range(80):
+                opened.append(pool.request("GET", large, preload_content=False))
+                statuses.append(opened[-1].status)
+            assert statuses == [200] * 64 + [429] * 16
+            assert process.memory_info().rss - before < 64 * MB         # of 1,280 that they asked for
+            assert member.test.get("/v1/health").status == 200
+        finally:
+            for answer in opened:
+                answer.close()
+    deadline = time.monotonic() + 10
+    while (answer := get(large)).status == 429 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert (answer.status, len(answer.data)) == (200, size)

@@ -106,7 +106,8 @@ def test_list_begins_behind_a_key(objects):
     team = uuid4().hex
     for name in "abc":
         put(objects, f"{team}/live/{name}.png")
-    assert [key for key, _, _ in objects.list(f"{team}/", after=f"{team}/live/a.png")] == [f"{team}/live/b.png", f"{team}/live/c.png"]
+    found = [key for key, _, _ in objects.list(f"{team}/", after=f"{team}/live/a.png")]
+    assert found == [f"{team}/live/b.png", f"{team}/live/c.png"]
     assert list(objects.list(f"{team}/", after=f"{team}/live/c.png")) == []
 
 
@@ -240,7 +241,8 @@ def test_a_page_of_another_origin_may_upload(objects, key):
     assert (status, headers["Access-Control-Allow-Headers"]) == (200, "content-type")
     assert headers["Access-Control-Allow-Origin"] in ("*", "https://app.example")
     assert "PUT" in headers["Access-Control-Allow-Methods"]
-    status, headers, _ = upload(objects, key, headers={"Content-Type": "image/png", "If-None-Match": "*", "Origin": "https://app.example"})
+    sent = {"Content-Type": "image/png", "If-None-Match": "*", "Origin": "https://app.example"}
+    status, headers, _ = upload(objects, key, headers=sent)
     assert (status, headers["Access-Control-Allow-Origin"]) == (200, "https://app.example")
 
 
@@ -424,7 +426,7 @@ def test_a_reserved_bucket_is_read_by_nobody(store_address, query):
 
 
 def test_a_file_that_is_too_short_is_the_callers_fault(objects, key):
-    with pytest.raises(OSError, match="not having enough data|not enough data"):
+    with pytest.raises(ValueError, match="shorter than was said"):
         objects.put(key, io.BytesIO(b"12345"), 10, "image/png")
     assert objects.stat(key) is None
 

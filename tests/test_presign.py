@@ -46,7 +46,8 @@ def by_botocore(endpoint_url="https://store.example", bucket="media", key="t/1.p
     pytest.param({"content_type": "text/plain; charset=utf-8"}, id="type with a parameter"),
     pytest.param({"expires": 604_800}, id="the longest time"),
     pytest.param({"virtual_host": True}, id="the bucket before the host"),
-    pytest.param({"virtual_host": True, "endpoint_url": "http://store.example:9000/", "key": "t/a b+c.png"}, id="before a host with a port"),
+    pytest.param({"virtual_host": True, "endpoint_url": "http://store.example:9000/", "key": "t/a b+c.png"},
+                 id="before a host with a port"),
     pytest.param({"session_token": "IQoJb3JpZ2lu/+=="}, id="temporary keys"),
 ])
 def test_same_url_as_botocore(request_):

@@ -1,4 +1,4 @@
-"""Other S3 stores, by configuration: TLS, buckets before the host, another address for uploads, keys that are nowhere written."""
+"""Other S3 stores, by configuration: TLS, buckets before the host, an address for uploads, keys that are nowhere written."""
 
 import datetime
 import io
@@ -35,8 +35,12 @@ class Elsewhere(Store):
         return [*super()._command(binary, ports), *self._more]
 
     def _takes_uploads(self, address):
-        environ = {**settings(address), "S3_ENDPOINT_URL": address.endpoint_url.replace("http://127.0.0.1", f"https://{DOMAIN}")}
-        return super()._takes_uploads(SimpleNamespace(**{**vars(address), "endpoint_url": environ["S3_ENDPOINT_URL"]}))
+        return super()._takes_uploads(by_name(address))
+
+
+def by_name(address):
+    url = address.endpoint_url.replace("http://127.0.0.1", f"https://{DOMAIN}")
+    return SimpleNamespace(**{**vars(address), "endpoint_url": url})
 
 
 def settings(address, **more):
@@ -58,23 +62,24 @@ def elsewhere():
         certificate, key = certified(directory)
         patch.setenv("SSL_CERT_FILE", str(certificate))
         with running(Elsewhere(directory / "store", certificate, key)) as address:
-            url = address.endpoint_url.replace("http://127.0.0.1", f"https://{DOMAIN}")
-            yield SimpleNamespace(**{**vars(address), "endpoint_url": url})
+            yield by_name(address)
     patch.undo()
 
 
 def certified(directory):
     """The files of a certificate for the store's names, signed by itself, and of its key."""
-    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, DOMAIN)])
+    key = ec.generate_private_key(ec.SECP256R1())
+    name, names = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, DOMAIN)]), (DOMAIN, f"*.{DOMAIN}", INSIDE)
     now = datetime.datetime.now(datetime.UTC)
     certificate = (x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
                    .serial_number(x509.random_serial_number()).not_valid_before(now - datetime.timedelta(days=1))
                    .not_valid_after(now + datetime.timedelta(days=1))
-                   .add_extension(x509.SubjectAlternativeName([x509.DNSName(name) for name in (DOMAIN, f"*.{DOMAIN}", INSIDE)]), critical=False)
+                   .add_extension(x509.SubjectAlternativeName([x509.DNSName(one) for one in names]), critical=False)
                    .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True).sign(key, hashes.SHA256()))
     paths = directory / "cert.pem", directory / "key.pem"
     paths[0].write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-    paths[1].write_bytes(key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()))
+    paths[1].write_bytes(key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8,
+                                           serialization.NoEncryption()))
     return paths
 
 
@@ -107,7 +112,8 @@ def test_a_certificate_that_nobody_vouches_for_is_refused(elsewhere, monkeypatch
     monkeypatch.delenv("SSL_CERT_FILE")
     with pytest.raises(StoreUnavailable, match="cannot be reached"):
         opened(elsewhere).stat("t/a.png")
-    with pytest.raises(ssl.SSLCertVerificationError), socket.create_connection((DOMAIN, urlsplit(elsewhere.endpoint_url).port)) as plain:
+    where = (DOMAIN, urlsplit(elsewhere.endpoint_url).port)
+    with pytest.raises(ssl.SSLCertVerificationError), socket.create_connection(where) as plain:
         ssl.create_default_context().wrap_socket(plain, server_hostname=DOMAIN)
 
 
@@ -138,7 +144,8 @@ def test_keys_of_the_environment(store_address, monkeypatch):
 def test_keys_of_the_machine_are_renewed_before_they_end(store_address, monkeypatch):
     """As an ECS task or EKS pod gets them, from an address on this machine."""
     at = store_address
-    for name in ("AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"):
+    for name in ("AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+                 "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"):
         monkeypatch.delenv(name, raising=False)
     with serving() as metadata:
         monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", f"{metadata.url}/keys")
@@ -165,8 +172,10 @@ def keys_until(at, seconds):
 
 
 @pytest.mark.parametrize("change, sentence", [
-    ({"S3_ACCESS_KEY": ""}, "S3_ACCESS_KEY is not set"), ({"S3_CREDENTIALS": "magic"}, "S3_CREDENTIALS must be one of keys, environment, instance"),
-    ({"S3_ADDRESSING": "host"}, "S3_ADDRESSING must be one of path, virtual"), ({"S3_UPLOAD_URL": "store"}, "S3_UPLOAD_URL must be an http"),
+    ({"S3_ACCESS_KEY": ""}, "S3_ACCESS_KEY is not set"),
+    ({"S3_CREDENTIALS": "magic"}, "S3_CREDENTIALS must be one of keys, environment, instance"),
+    ({"S3_ADDRESSING": "host"}, "S3_ADDRESSING must be one of path, virtual"),
+    ({"S3_UPLOAD_URL": "store"}, "S3_UPLOAD_URL must be an http"),
     ({"S3_ENDPOINT_URL": "http://store/path"}, "S3_ENDPOINT_URL or S3_UPLOAD_URL: the address of an S3 store is"),
     ({"POSTHORN_MEDIA_QUOTA": "-1"}, "POSTHORN_MEDIA_QUOTA must be a whole number"),
     ({"POSTHORN_MEDIA_UNUSED_DAYS": "0"}, "POSTHORN_MEDIA_UNUSED_DAYS must be a whole number")])
@@ -176,4 +185,5 @@ def test_settings_that_cannot_be(store_address, change, sentence):
 
 
 def test_files_are_served_by_the_api_where_nothing_else_is_said(store_address):
-    assert opened(store_address, POSTHORN_BASE_URL="https://post.example/").public_url("t/a.png") == "https://post.example/media/t/a.png"
+    objects = opened(store_address, POSTHORN_BASE_URL="https://post.example/")
+    assert objects.public_url("t/a.png") == "https://post.example/media/t/a.png"

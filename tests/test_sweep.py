@@ -82,7 +82,8 @@ def stored(objects, team, content=PNG, *, state="ready", age=timedelta(), row=Tr
 def used(media, team, status="published", finished=timedelta(days=10)):
     """A post that uses the file."""
     post, target, at = new_id("post"), new_id("target"), datetime.now(UTC) - finished
-    row = {"post": post, "target": target, "team": team.team_id, "user": team.user_id, "media": media.id, "status": status, "at": at}
+    row = {"post": post, "target": target, "team": team.team_id, "user": team.user_id, "media": media.id, "status": status,
+           "at": at}
     with database.atomic():
         database.execute_sql("SET LOCAL session_replication_role = replica")      # no trigger asks how it came so far
         database.execute_sql(POST, row)
@@ -159,7 +160,8 @@ def test_what_no_post_uses_goes_and_what_one_uses_stays(objects, team):
     assert (sweep(objects, dry_run=True).unused, now(unused)) == (1, ("ready", None, False))
     assert sweep(objects).unused == 1
     assert [now(unused), now(young), now(kept)] == [None, ("ready", None, False), ("ready", None, False)]
-    assert [objects.stat(key) is None for key in (unused.key, keys[0], young.key, kept.key, keys[1])] == [True, True, False, False, False]
+    gone = [objects.stat(key) is None for key in (unused.key, keys[0], young.key, kept.key, keys[1])]
+    assert gone == [True, True, False, False, False]
     assert Attachment.select().where(Attachment.media_id == kept.id).count() == 1
 
 
