@@ -3,6 +3,7 @@
 import tempfile
 from dataclasses import dataclass
 
+from storage import excerpt
 from storage.database import database
 from storage.media import Facts, NotMedia, examine
 from storage.models import Media
@@ -54,7 +55,7 @@ def look(objects, media: Media) -> Verdict | None:
     if found.bytes != media.bytes:
         return Verdict(None, f"the upload has {found.bytes} bytes; {media.bytes} were declared")
     with tempfile.NamedTemporaryFile(prefix="posthorn-") as spool:
-        objects.fetch_to(media.key, spool)
+        excerpt.copy(objects, media.key, media.bytes, media.mime_type, spool)
         spool.flush()
         try:
             facts = examine(spool.name)

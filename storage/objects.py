@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import shutil
 from base64 import b64encode
 from collections.abc import Iterator
@@ -27,6 +28,9 @@ from storage.presign import presign_put
 TIMEOUT = Timeout(connect=4, read=10)
 RETRIES = Retry(total=1, connect=1, read=0, status=0, other=0)
 CONNECTIONS = 16
+PUT_SECONDS = 3600      # that one upload of ours may take until it has begun
+NO_S3 = "what answers in place of the object store does not speak S3"
+PIECE = 1 << 18         # bytes in memory of a file on its way into the store
 
 PROBE_PREFIX, PROBE_TYPE = "posthorn-probe-", "application/octet-stream"
 
@@ -62,8 +66,8 @@ class Objects:
         """Opens no socket. `credentials` (storage.credentials) stand in place of the two keys.
 
         `public_url` is where the bucket is served to everybody, by default `<endpoint_url>/<bucket>`; `upload_url` is where
-        everybody else finds the store, by default `endpoint_url`, which is where we do. `virtual_host` puts the bucket before the
-        host and not into the path. Raises ValueError if an address is not `http(s)://host[:port]`.
+        everybody else finds the store, by default `endpoint_url`, which is where we do. `virtual_host` puts the bucket before
+        the host and not into the path. Raises ValueError if an address is not `http(s)://host[:port]`.
         """
         parts, _ = _address(endpoint_url), _address(upload_url or endpoint_url)
         self._endpoint_url, self._upload_url = endpoint_url.rstrip("/"), (upload_url or endpoint_url).rstrip("/")
@@ -134,10 +138,16 @@ class Objects:
             return False
 
     def put(self, key: str, file: BinaryIO, size: int, content_type: str) -> None:
-        """Stores `size` bytes read from `file` under `key`, in place of what was there. Raises StoreUnavailable."""
+        """Stores `size` bytes read from `file` under `key`, where nothing is yet. Raises StoreUnavailable, ValueError when short.
+
+        One request, sent as it is read: the parts of minio-py are held in memory and hashed, and take half as long again.
+        """
+        url, headers = self._signed(self._endpoint_url, key, size, content_type, PUT_SECONDS)
         with _failures():
-            # One part after the other: three at once, the default, would hold three in memory and start threads of their own.
-            self._client.put_object(self._bucket, key, file, size, content_type=content_type, num_parallel_uploads=1)
+            answer = self._http.request("PUT", url, body=_exactly(file, size), headers=headers)
+        if answer.status != 200:
+            code = re.search(rb"<Code>(\w+)</Code>", answer.data)
+            raise StoreUnavailable(f"the object store refused ({code[1].decode()})" if code else NO_S3)
 
     def stat(self, key: str) -> ObjectInfo | None:
         """What the store knows of the object, or None if there is none. Raises StoreUnavailable."""
@@ -221,6 +231,15 @@ class Objects:
         return []
 
 
+def _exactly(file, size):
+    while size:
+        piece = file.read(min(PIECE, size))
+        if not piece:
+            raise ValueError("the file is shorter than was said")
+        size -= len(piece)
+        yield piece
+
+
 class _Body(io.RawIOBase):
     """The body of an answer as a file, whose failures are StoreUnavailable like all others."""
 
@@ -265,4 +284,4 @@ def _failures():
     except HTTPError as error:
         raise StoreUnavailable("the object store cannot be reached, or broke off in the middle of its answer") from error
     except (MinioException, ParseError) as error:
-        raise StoreUnavailable("what answers in place of the object store does not speak S3") from error
+        raise StoreUnavailable(NO_S3) from error

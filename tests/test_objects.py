@@ -4,6 +4,7 @@ import hashlib
 import io
 import socket
 import threading
+import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
@@ -64,12 +65,22 @@ def test_what_was_put_is_there(objects, key, size):
     assert found == ObjectInfo(size, "video/mp4", found.etag) and found.etag
 
 
-def test_a_put_replaces(objects, key):
-    put(objects, key, b"old", "image/png")
-    put(objects, key, b"newer", "image/gif")
+def test_a_put_replaces_nothing(objects, key):
+    put(objects, key, b"first", "image/png")
+    with pytest.raises(StoreUnavailable, match="refused .PreconditionFailed."):
+        put(objects, key, b"second", "image/gif")
     with objects.open(key) as file:
-        assert file.read() == b"newer"
-    assert objects.stat(key).content_type == "image/gif"
+        assert file.read() == b"first"
+    assert objects.stat(key).content_type == "image/png"
+
+
+def test_a_put_holds_little_and_takes_no_more_than_was_said(objects, key):
+    file = io.BytesIO(bytes(3_000_000) + b"more")
+    tracemalloc.start()
+    objects.put(key, file, 3_000_000, "image/png")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (objects.stat(key).bytes, file.read(), peak < 2_000_000) == (3_000_000, b"more", True)
 
 
 @pytest.mark.parametrize("offset, length, expected", [

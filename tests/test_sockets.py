@@ -24,6 +24,7 @@ OPERATORS = {
     "storage/credentials.py": "the operator's cloud, for keys to the store",
     "storage/embedded.py": "servers that this machine runs itself",
     "handlers/up.py": "processes that it started itself, on loopback",
+    "handlers/doctor.py": "the operator's own addresses, by the settings",
     "platforms/worker.py": "a pair of sockets within the process",
 }
 STARTS = {
@@ -88,7 +89,7 @@ def test_only_the_fetch_uses_what_connects():
 def test_who_builds_a_way_out_takes_its_address_from_the_settings():
     assert builders("Fetcher") == {"handlers/services.py", "platforms/chat.py"}
     assert builders("Objects") == {"handlers/stores.py", "storage/embedded.py"}
-    assert builders("PoolManager") | builders("Minio") <= {"storage/objects.py", "storage/credentials.py"}
+    assert builders("PoolManager") | builders("Minio") <= {"storage/objects.py", "storage/credentials.py", "handlers/doctor.py"}
 
 
 def test_films_are_opened_without_protocols():
