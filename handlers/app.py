@@ -52,7 +52,7 @@ def create_app(config: Config, services: Services | None = None) -> AsyncApp:
         ExceptionMiddleware,
         functools.partial(Files, services=services),
         functools.partial(Paths, contract=contract, beside={**dict.fromkeys(plain.PATHS, ["GET", "HEAD"]), **METHODS}),
-        functools.partial(Pages, services=services),
+        functools.partial(Pages, services=services, scopes=contract.scopes),
         RoutingMiddleware,
         functools.partial(Security, contract=contract, config=config),
         functools.partial(Validation, contract=contract),

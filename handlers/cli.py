@@ -12,9 +12,10 @@ from storage.embedded import StartFailed
 from storage.objects import StoreUnavailable
 
 COMMANDS = {"account": "handlers.admin:account", "client": "handlers.admin:client",
-            "doctor": "handlers.doctor:command", "key": "handlers.admin:key", "media": "handlers.upkeep:media",
-            "migrate": "handlers.admin:migrate", "secrets": "handlers.admin:secrets", "serve": "handlers.serve:command",
-            "team": "handlers.admin:team", "up": "handlers.up:command", "worker": "handlers.work:command"}
+            "doctor": "handlers.doctor:command", "key": "handlers.credentials:key", "media": "handlers.upkeep:media",
+            "migrate": "handlers.admin:migrate", "oauth-client": "handlers.identity:oauth_client",
+            "secrets": "handlers.credentials:secrets", "serve": "handlers.serve:command", "team": "handlers.admin:team",
+            "up": "handlers.up:command", "user": "handlers.identity:user", "worker": "handlers.work:command"}
 
 
 class Commands(click.Group):

@@ -73,6 +73,8 @@ class Contract:
         self.document = yaml.load(path.read_bytes(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
         self.schemas = {name: _json_schema(schema) for name, schema in self.document["components"]["schemas"].items()}
         self.operations = {operation.id: operation for operation in self._operations()}
+        # What each scope allows, in words: the document is the one place that tells.
+        self.scopes = self.document["components"]["securitySchemes"]["oauth2"]["flows"]["authorizationCode"]["scopes"]
         # Literal paths come first: /v1/ideas/today is not the idea "today".
         self._routes = sorted(self.operations.values(), key=lambda operation: "{" in operation.path)
 

@@ -8,12 +8,13 @@ from starlette.responses import Response
 
 from handlers.config import ConfigError
 from handlers.connect import callback_url
+from handlers.oauth import RESOURCE_METADATA, SERVER_METADATA, resource_metadata, server_metadata
 from platforms.errors import PlatformError
 from storage.database import DatabaseAway, database
 from storage.queue import health
 
 METADATA = "/connect/client-metadata.json"
-PATHS = {"/v1/openapi.yaml", "/v1/openapi.json", "/ready", METADATA}
+PATHS = {"/v1/openapi.yaml", "/v1/openapi.json", "/ready", METADATA, SERVER_METADATA, RESOURCE_METADATA}
 WAITING = 60.0      # seconds that a due target may wait with nobody taking it
 SILENCE = 5.0       # seconds without a sign of life of any worker; they give one every second
 
@@ -24,6 +25,9 @@ def views(contract, services):
     return {"/v1/openapi.yaml": _document(yaml_text, "application/yaml"),
             "/v1/openapi.json": _document(orjson.dumps(contract.document), "application/json"),
             METADATA: _document(orjson.dumps(_client_metadata(services)), "application/json"),
+            SERVER_METADATA: _document(orjson.dumps(server_metadata(services.config.base_url, contract.scopes)), "application/json"),
+            RESOURCE_METADATA: _document(orjson.dumps(resource_metadata(services.config.base_url, contract.scopes)),
+                                         "application/json"),
             "/ready": _readiness(services)}
 
 

@@ -5,10 +5,11 @@ from starlette.datastructures import Headers
 
 from handlers.errors import Forbidden, RateLimited, Unauthorized
 from handlers.exchange import exchange_of
+from handlers.oauth import RESOURCE_METADATA
 from storage import buckets, keys
 from storage.database import database
 
-CHALLENGE = 'Bearer realm="posthorn"'     # RFC 6750 section 3
+REALM = 'Bearer realm="posthorn"'     # RFC 6750 section 3
 
 
 class Security:
@@ -18,12 +19,13 @@ class Security:
         self.app, self.contract = app, contract
         self.limits = {"requests": config.rate_limit, "fetches": config.fetch_rate_limit, "captions": config.caption_rate_limit}
         self.failed_limit = config.failed_credentials_limit
+        self.challenge = f'{REALM}, resource_metadata="{config.base_url}{RESOURCE_METADATA}"'     # RFC 9728 section 5.1
 
     async def __call__(self, scope, receive, send):
         if scope["type"] == "http":
             operation = self.contract.of(scope)
             if operation is not None and not operation.public:
-                token = _token(Headers(scope=scope))
+                token = self._token(Headers(scope=scope))
                 address = scope["client"][0] if scope.get("client") else ""
                 await to_thread.run_sync(self._admit, exchange_of(scope), operation, token, address)
         await self.app(scope, receive, send)
@@ -42,7 +44,7 @@ class Security:
         bucket = f"{caller.credential_id}:{operation.limit}"
         if not caller.plan_active or operation.scope not in caller.scopes:
             exchange.allowance = buckets.peek(bucket, limit)
-            _refuse_permission(caller, operation)
+            self._refuse_permission(caller, operation)
         exchange.allowance = buckets.take(bucket, limit)
         if not exchange.allowance.taken:
             raise RateLimited(f"over {limit} requests a minute", headers={"Retry-After": str(exchange.allowance.retry_after)})
@@ -52,25 +54,23 @@ class Security:
         allowance = buckets.take(f"address:{address}", self.failed_limit)
         if not allowance.taken:
             raise RateLimited("too many wrong credentials from this address", headers={"Retry-After": str(allowance.retry_after)})
-        raise _unauthorized("the API key is not valid", "invalid_token")
+        raise self._unauthorized("the API key or access token is not valid", "invalid_token")
 
+    def _refuse_permission(self, caller, operation):
+        if not caller.plan_active:
+            raise Forbidden("the team has no active plan")
+        challenge = f'{self.challenge}, error="insufficient_scope", scope="{operation.scope}"'
+        raise Forbidden(f"this needs the scope {operation.scope}", headers={"WWW-Authenticate": challenge})
 
-def _refuse_permission(caller, operation):
-    if not caller.plan_active:
-        raise Forbidden("the team has no active plan")
-    challenge = f'{CHALLENGE}, error="insufficient_scope", scope="{operation.scope}"'
-    raise Forbidden(f"this needs the scope {operation.scope}", headers={"WWW-Authenticate": challenge})
+    def _token(self, headers):
+        given = headers.getlist("authorization")
+        if not given:
+            raise Unauthorized("this needs a credential: Authorization: Bearer <API key or access token>",
+                               headers={"WWW-Authenticate": self.challenge})
+        scheme, _, token = given[0].partition(" ")
+        if len(given) > 1 or scheme.lower() != "bearer" or not token.strip():
+            raise self._unauthorized("the Authorization header must be one Bearer credential", "invalid_request")
+        return token.strip()
 
-
-def _token(headers):
-    given = headers.getlist("authorization")
-    if not given:
-        raise Unauthorized("this needs a credential: Authorization: Bearer <API key>", headers={"WWW-Authenticate": CHALLENGE})
-    scheme, _, token = given[0].partition(" ")
-    if len(given) > 1 or scheme.lower() != "bearer" or not token.strip():
-        raise _unauthorized("the Authorization header must be one Bearer credential", "invalid_request")
-    return token.strip()
-
-
-def _unauthorized(message, error):
-    return Unauthorized(message, headers={"WWW-Authenticate": f'{CHALLENGE}, error="{error}"'})
+    def _unauthorized(self, message, error):
+        return Unauthorized(message, headers={"WWW-Authenticate": f'{self.challenge}, error="{error}"'})

@@ -1,4 +1,4 @@
-"""API keys: their form, their digest, and who stands behind one."""
+"""API keys and tokens: their form, their digest, and who stands behind one."""
 
 import hashlib
 import hmac
@@ -14,20 +14,33 @@ from storage.models import ApiKey
 
 SCOPES = ("posts:read", "posts:write", "captions:write", "media:write", "accounts:read", "accounts:write", "clients:read",
           "platforms:read", "ideas:read", "ideas:write", "webhooks:write")
-FORM = re.compile(r"sk_(live|test)_[0-9A-Za-z]{38}")
+CREDENTIALS = ("sk_live", "sk_test", "at")   # what comes as a Bearer credential: API keys and OAuth access tokens
+FORM = re.compile(r"[0-9A-Za-z]{38}")
 RANDOM = 32     # base62 characters, 190 bits
 CHECK = 6       # base62 digits of a CRC32, so that a typing error or a scanner's find is told without the database
 
-# One statement: who it is, and that the key was used (at most one write a minute and key).
-IDENTIFY = """
+# One statement each: who it is, and that it was used (at most one write a minute and credential).
+IDENTIFY_KEY = """
 WITH used AS (
     UPDATE api_keys SET last_used_at = now()
     WHERE digest = %(digest)s AND revoked_at IS NULL AND (last_used_at IS NULL OR last_used_at < now() - interval '1 minute')
 )
-SELECT api_keys.id, team_id, user_id, client_id, mode, scopes,
-       teams.plan_expires_at IS NULL OR teams.plan_expires_at > now()
-FROM api_keys JOIN teams ON teams.id = team_id
-WHERE digest = %(digest)s AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())
+SELECT k.id, k.team_id, k.user_id, k.client_id, k.mode, k.scopes, t.plan_expires_at IS NULL OR t.plan_expires_at > now()
+FROM api_keys AS k JOIN teams AS t ON t.id = k.team_id JOIN users AS u ON u.id = k.user_id
+WHERE k.digest = %(digest)s AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > now()) AND u.disabled_at IS NULL
+"""
+# One person's allowance with one app is one, however many tokens there are.
+IDENTIFY_TOKEN = """
+WITH used AS (
+    UPDATE oauth_grants AS g SET last_used_at = now() FROM oauth_tokens AS o
+    WHERE o.digest = %(digest)s AND g.id = o.grant_id AND (g.last_used_at IS NULL OR g.last_used_at < now() - interval '1 minute')
+)
+SELECT a.id || '/' || g.user_id, g.team_id, g.user_id, g.client_id, g.mode, o.scopes,
+       t.plan_expires_at IS NULL OR t.plan_expires_at > now()
+FROM oauth_tokens AS o JOIN oauth_grants AS g ON g.id = o.grant_id JOIN oauth_clients AS a ON a.id = g.oauth_client_id
+JOIN teams AS t ON t.id = g.team_id JOIN users AS u ON u.id = g.user_id
+WHERE o.digest = %(digest)s AND o.kind = 'access' AND o.expires_at > now() AND g.revoked_at IS NULL AND a.revoked_at IS NULL
+AND u.disabled_at IS NULL
 """
 
 
@@ -46,8 +59,7 @@ class Caller:
 
 def create(*, team_id, user_id, mode, scopes=SCOPES, client_id=None, name="", expires_at=None) -> tuple[str, ApiKey]:
     """Makes a key; returns the key itself, which is kept nowhere, and its row."""
-    body = f"sk_{mode}_" + "".join(secrets.choice(BASE62) for _ in range(RANDOM))
-    key = body + _checksum(body)
+    key = fresh(f"sk_{mode}")
     row = ApiKey.add(team_id=team_id, user_id=user_id, client_id=client_id, mode=mode, name=name, digest=digest(key),
                      last_four=key[-4:], scopes=list(scopes), expires_at=expires_at)
     return key, row
@@ -63,16 +75,24 @@ def identify(token: str) -> Caller | None:
     """Who `token` stands for; None when it is malformed, unknown, revoked or expired."""
     if not well_formed(token):
         return None
-    row = database.execute_sql(IDENTIFY, {"digest": digest(token)}).fetchone()
+    statement = IDENTIFY_TOKEN if token.startswith("at_") else IDENTIFY_KEY
+    row = database.execute_sql(statement, {"digest": digest(token)}).fetchone()
     if row is None:
         return None
     *identity, scopes, plan_active = row
     return Caller(*identity, frozenset(scopes), plan_active)
 
 
-def well_formed(token: str) -> bool:
-    """Whether `token` has the form of a key and its checksum is right."""
-    return FORM.fullmatch(token) is not None and hmac.compare_digest(_checksum(token[:-CHECK]), token[-CHECK:])
+def fresh(kind: str) -> str:
+    """A secret that nobody can guess, of a `kind` that everybody can tell: the kind, 32 random characters, a checksum."""
+    body = f"{kind}_" + "".join(secrets.choice(BASE62) for _ in range(RANDOM))
+    return body + _checksum(body)
+
+
+def well_formed(token: str, kinds=CREDENTIALS) -> bool:
+    """Whether `token` has the form of one of `kinds` and its checksum is right."""
+    kind, _, rest = token.rpartition("_")
+    return kind in kinds and FORM.fullmatch(rest) is not None and hmac.compare_digest(_checksum(token[:-CHECK]), token[-CHECK:])
 
 
 def digest(token: str) -> bytes:

@@ -61,8 +61,13 @@ class Team(Row):
 
 
 class User(Owned):
+    """A person of a team. Who has a `login` may sign in (storage.people)."""
+
     prefix = "user"
     name = TextField()
+    login = TextField(null=True)
+    password = TextField(null=True)
+    disabled_at = DateTimeTZField(null=True)
 
     class Meta:
         table_name = "users"

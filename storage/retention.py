@@ -11,6 +11,10 @@ DELETE FROM connect_requests WHERE expires_at < now() - interval '1 hour';
 DELETE FROM caption_reservations WHERE ends_at < now() - interval '2 days';
 DELETE FROM caption_days AS d WHERE day < current_date - 40
     AND NOT EXISTS (SELECT FROM caption_reservations AS r WHERE r.team_id = d.team_id AND r.day = d.day);
+DELETE FROM sign_in_links WHERE expires_at < now();
+DELETE FROM sessions WHERE expires_at < now();
+DELETE FROM oauth_codes WHERE expires_at < now() - interval '1 day';
+DELETE FROM oauth_tokens WHERE expires_at < now();
 DELETE FROM workers WHERE seen_at < now() - interval '1 day';
 """
 

@@ -49,6 +49,11 @@ def well_formed(prefix="sk_live_", random_part="A" * 32):
     return prefix + random_part + digits
 
 
+def challenge(url):
+    """What an answer without a good credential asks for, at the service of this address."""
+    return f'Bearer realm="posthorn", resource_metadata="{url}/.well-known/oauth-protected-resource"'
+
+
 def environment(database_url, store, **more):
     """The settings of a service on `database_url` (libpq) and `store` (storage.embedded.StoreAddress)."""
     return {"PATH": os.environ["PATH"], "DATABASE_URL": database_url, "S3_ENDPOINT_URL": store.endpoint_url,

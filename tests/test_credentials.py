@@ -10,7 +10,7 @@ from handlers.contract import Contract
 from storage import keys
 from storage.models import ApiKey, Team
 from tests.media_samples import image
-from tests.service import Http, Member, well_formed
+from tests.service import Http, Member, challenge, well_formed
 
 CONTRACT = Contract()
 PRIVATE = [operation for operation in CONTRACT.operations.values() if not operation.public]
@@ -58,7 +58,7 @@ def test_a_key_is_made_of_62_characters_and_kept_as_a_digest(member, connection)
 @pytest.mark.parametrize("operation", PRIVATE, ids=lambda operation: operation.id)
 def test_without_a_credential_there_is_a_plain_challenge(member, operation):
     answer = call(Http(member.url), operation)
-    assert (answer.status, answer.headers["WWW-Authenticate"]) == (401, 'Bearer realm="posthorn"')
+    assert (answer.status, answer.headers["WWW-Authenticate"]) == (401, challenge(member.url))
     assert answer.body == {"success": False, "error": {"code": "unauthorized", "message": answer.body["error"]["message"]},
                            "meta": {"requestId": answer.headers["X-Request-Id"]}}
     assert "RateLimit-Limit" not in answer.headers
@@ -86,7 +86,7 @@ def test_a_wrong_credential_is_told_what_is_wrong(member, value, error):
     for method, path, body in (("GET", "/v1/posts", None), ("POST", "/v1/posts", TARGETS)):
         answer = Http(member.url).request(method, path, body, headers={"Authorization": sent})
         assert (answer.status, answer.code) == (401, "unauthorized")
-        assert answer.headers["WWW-Authenticate"] == f'Bearer realm="posthorn", error="{error}"'
+        assert answer.headers["WWW-Authenticate"] == challenge(member.url) + f', error="{error}"'
         assert key.encode() not in answer.raw and "RateLimit-Limit" not in answer.headers
     assert not any(member.rows().values())
 
@@ -102,7 +102,7 @@ def test_each_operation_needs_its_scope_and_no_other(member, operation):
     lacking = member.http(scopes=[other for other in keys.SCOPES if other != scope])
     answer = call(lacking, operation)
     assert (answer.status, answer.code) == (403, "forbidden")
-    assert answer.headers["WWW-Authenticate"] == f'Bearer realm="posthorn", error="insufficient_scope", scope="{scope}"'
+    assert answer.headers["WWW-Authenticate"] == challenge(member.url) + f', error="insufficient_scope", scope="{scope}"'
     assert scope in answer.body["error"]["message"]
     limit = {"captions": "30", "fetches": "30", "requests": "100000"}[operation.limit]
     assert (answer.headers["RateLimit-Limit"], answer.headers["RateLimit-Remaining"],
@@ -143,7 +143,7 @@ def test_a_revoked_key_ends_at_once_in_every_process(member, connection):
 def test_a_key_ends_when_it_expires(member, connection):
     now = datetime.now(UTC)
     expired = member.http(expires_at=now - timedelta(milliseconds=1)).get("/v1/clients")
-    assert (expired.status, expired.headers["WWW-Authenticate"]) == (401, 'Bearer realm="posthorn", error="invalid_token"')
+    assert (expired.status, expired.headers["WWW-Authenticate"]) == (401, challenge(member.url) + ', error="invalid_token"')
     assert member.http(expires_at=now + timedelta(minutes=1)).get("/v1/clients").status == 200
     soon = member.http(expires_at=datetime.now(UTC) + timedelta(seconds=2))
     statuses = [soon.get("/v1/clients").status]

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from handlers.contract import DOCUMENT
-from tests.service import Http
+from tests.service import Http, challenge
 from tests.wire import head, raw, refused
 
 PATHS = yaml.load(DOCUMENT.read_bytes(), Loader=yaml.CSafeLoader)["paths"]
@@ -101,7 +101,7 @@ def test_two_credentials_are_none(member, second):
     headers = [second.format(key=member.test.key), "Content-Type: application/json", f"Content-Length: {len(VALID)}"]
     answer = raw(member.url, head("POST", "/v1/ideas", *headers, key=member.test.key) + VALID)
     assert refused(answer, 401, "unauthorized")
-    assert answer.headers["WWW-Authenticate"] == 'Bearer realm="posthorn", error="invalid_request"'
+    assert answer.headers["WWW-Authenticate"] == challenge(member.url) + ', error="invalid_request"'
 
 
 @pytest.mark.parametrize("query, path, rule", [

@@ -1,0 +1,118 @@
+"""The authorization server's views: the page on which a person allows an app, and the addresses that apps speak to."""
+
+from urllib.parse import urlencode
+
+from authlib.oauth2.rfc6749 import AccessDeniedError, InvalidClientError, InvalidRequestError, OAuth2Error
+from flask import Response, json, request
+from werkzeug.datastructures import MultiDict
+
+from handlers import oauth
+from handlers.oauth import AUTHORIZE, REVOKE, TOKEN, Consent
+from handlers.pages import sign_in
+from handlers.pages.render import guarded, page
+from storage import buckets
+from storage.database import database, with_connection
+from storage.models import Client, Team
+
+METHODS = {AUTHORIZE: ["GET", "HEAD", "POST"], TOKEN: ["POST"], REVOKE: ["POST"]}
+TEAM = "team"       # the choice of everything instead of one agency client
+
+
+def add(app, config, scopes):
+    """Adds the views to the Flask application. `scopes`: what each allows, by name."""
+    server = oauth.create_server(app, scopes)
+
+    @app.route(AUTHORIZE, methods=["GET", "POST"])
+    def authorize():
+        with with_connection():
+            try:
+                asked = oauth.Request(config.base_url, request.method, AUTHORIZE, request.args, request.headers)
+                grant = server.get_consent_grant(asked)
+                return _authorize(config, server, scopes, asked, grant)
+            except OAuth2Error as error:
+                return _refused(config, error)
+
+    @app.post(TOKEN)
+    def token():
+        return _machine(config, lambda asked: server.create_token_response(asked))
+
+    @app.post(REVOKE)
+    def revoke():
+        return _machine(config, lambda asked: server.create_endpoint_response("revocation", asked))
+
+
+def _authorize(config, server, scopes, asked, grant):
+    app = grant.client.row
+    user = sign_in.signed_in(config)
+    if user is None:
+        return sign_in.ask(config)
+    if app.team_id not in (None, user.team_id):
+        raise AccessDeniedError(redirect_uri=grant.redirect_uri, state=asked.payload.state)
+    if request.method != "POST":
+        return _ask(config, scopes, asked, grant, user)
+    sign_in.check_form(config)
+    consent = _consent(app, user) if request.form.get("decision") == "allow" else None
+    with database.atomic():
+        answer = server.create_authorization_response(asked, grant_user=consent, grant=grant)
+    return _back(config, answer.headers["Location"])
+
+
+def _ask(config, scopes, asked, grant, user):
+    app = grant.client.row
+    of_team = Client.select().where(Client.team_id == user.team_id, Client.status == "active").order_by(Client.name, Client.id)
+    limit = app.client_id and Client.get_by_id(app.client_id)
+    return page("consent.html", 200, goes_to=grant.redirect_uri, app=app, user=user, team=Team.get_by_id(user.team_id), limit=limit,
+                clients=[] if limit else list(of_team), whole=TEAM, form_token=sign_in.form_token(config),
+                scopes=[scopes[name] for name in asked.scope.split()], redirect_uri=grant.redirect_uri,
+                sign_out=f"{sign_in.SIGN_OUT}?{request.query_string.decode('latin-1')}")
+
+
+def _consent(app, user):
+    """What the person allowed; an agency client that is not the team's is no choice."""
+    chosen = app.client_id or request.form.get("client", TEAM)
+    if chosen == TEAM:
+        return Consent(user, None)
+    found = Client.select().where(Client.team_id == user.team_id, Client.id == chosen.replace("\0", "")).get_or_none()
+    if found is None:
+        raise InvalidRequestError("This was no choice.")
+    return Consent(user, found.id)
+
+
+def _refused(config, error):
+    """To the app, where it is known that the address is the app's; else to the person alone."""
+    if error.redirect_uri:
+        headers = dict(error()[2])
+        return _back(config, headers["Location"])
+    return page("refused.html", 400, sentence=f"The app that sent you here made a mistake: {error.description or error.error}")
+
+
+def _back(config, location):
+    """Sends the browser to the app; `iss` says who answers, so that answers of two servers cannot be mixed up (RFC 9207)."""
+    sep = "&" if "?" in location else "?"
+    answer = Response(status=303, headers={"Location": f"{location}{sep}{urlencode({'iss': config.base_url})}"})
+    return guarded(answer, location)
+
+
+def _machine(config, act):
+    """What an app gets: errors as RFC 6749 shapes them. Wrong credentials are counted by address; right ones never are."""
+    try:
+        asked = oauth.Request(config.base_url, request.method, request.path, MultiDict(request.form), request.headers)
+        with with_connection(), database.atomic():
+            answer = act(asked)
+    except UnicodeDecodeError:
+        answer = _failure(InvalidClientError(status_code=401))
+    except OAuth2Error as error:
+        answer = _failure(error)
+    answer.headers["Cache-Control"] = "no-store"
+    if answer.status_code in (400, 401):
+        with with_connection():
+            allowance = buckets.take(f"address:{request.remote_addr}", config.failed_credentials_limit)
+        if not allowance.taken:
+            body = json.dumps({"error": "temporarily_unavailable", "error_description": "Too many wrong credentials from this address."})
+            return Response(body, 429, {"Retry-After": str(allowance.retry_after)}, content_type="application/json")
+    return answer
+
+
+def _failure(error):
+    status, body, headers = error()
+    return Response(json.dumps(body) if isinstance(body, dict) else body, status, headers)

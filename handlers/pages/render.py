@@ -1,0 +1,42 @@
+"""A page as it goes out: plain HTML, one style, and the headers that protect it."""
+
+import hashlib
+import logging
+from base64 import b64encode
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from flask import make_response, render_template, request
+
+from handlers.exchange import exchange_of
+
+STYLE = Path(__file__).with_name("templates").joinpath("style.css").read_text()
+STYLE_HASH = b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
+
+log = logging.getLogger("posthorn.pages")
+
+
+def page(template, status, *, goes_to=None, **values):
+    """The rendered template. `goes_to` is the address to which the answer to its form may lead."""
+    return guarded(make_response(render_template(template, style=STYLE, **values), status), goes_to)
+
+
+def guarded(response, goes_to=None):
+    """No scripts, no pictures, nothing from elsewhere, no frame around it, and no word to anybody of where one came from."""
+    # Browsers hold the place to which the answer to a form redirects against form-action as well.
+    onward = "" if goes_to is None else f" {_origin(urlsplit(goes_to))}"
+    response.headers["Content-Security-Policy"] = (f"default-src 'none'; style-src 'sha256-{STYLE_HASH}'; "
+                                                   f"form-action 'self'{onward}; frame-ancestors 'none'; base-uri 'none'")
+    response.headers["Referrer-Policy"] = "no-referrer"
+    return response
+
+
+def failed(error):
+    """Writes down what went wrong; returns the number that finds it in the logs."""
+    request_id = exchange_of(request.environ.get("asgi.scope")).request_id
+    log.error("request %s failed", request_id, exc_info=error)
+    return request_id
+
+
+def _origin(url):
+    return f"{url.scheme}://{url.netloc}" if url.netloc else f"{url.scheme}:"

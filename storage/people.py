@@ -1,0 +1,113 @@
+"""People who sign in: passwords, one-time links, sessions."""
+
+from datetime import timedelta
+
+from argon2 import PasswordHasher
+from argon2.exceptions import InvalidHashError, VerifyMismatchError
+from peewee import BlobField, Model, TextField, Value, fn
+from playhouse.postgres_ext import DateTimeTZField
+
+from storage import keys
+from storage.database import database
+from storage.models import User
+
+# The second of the configurations that OWASP's Password Storage Cheat Sheet holds to be equally strong: little memory for each.
+HASHER = PasswordHasher(time_cost=2, memory_cost=19_456, parallelism=1)
+NOBODY = HASHER.hash("nobody has this password")    # so that an unknown login takes as long as a wrong password
+PASSWORD_LENGTHS = (12, 200)
+LINK_LASTS = timedelta(minutes=15)
+SESSION_LASTS = timedelta(hours=12)
+
+
+
+class SignInLink(Model):
+    """A link that signs a person in, once. Only a digest of its token is kept."""
+
+    digest = BlobField(primary_key=True)
+    team_id = TextField()
+    user_id = TextField()
+    expires_at = DateTimeTZField()
+
+    class Meta:
+        database = database
+        table_name = "sign_in_links"
+
+
+class Session(Model):
+    """A browser in which a person is signed in. Only a digest of its cookie is kept."""
+
+    digest = BlobField(primary_key=True)
+    team_id = TextField()
+    user_id = TextField()
+    expires_at = DateTimeTZField()
+
+    class Meta:
+        database = database
+        table_name = "sessions"
+
+
+def set_password(user: User, password: str) -> None:
+    """Gives `user` this password and ends the sessions of the old one. Raises ValueError for one that is too short or too long."""
+    shortest, longest = PASSWORD_LENGTHS
+    if not shortest <= len(password) <= longest:
+        raise ValueError(f"a password has {shortest} to {longest} characters")
+    with database.atomic():
+        User.update(password=HASHER.hash(password)).where(User.id == user.id).execute()
+        Session.delete().where(Session.user_id == user.id).execute()
+
+
+def by_password(login: str, password: str) -> User | None:
+    """The user who signs in so; None for an unknown login, a wrong password or a disabled user, all in the same time."""
+    user = User.get_or_none(User.login == login.strip().lower(), User.disabled_at.is_null())
+    known = user.password if user is not None and user.password is not None else NOBODY
+    try:
+        HASHER.verify(known, password)
+    except (VerifyMismatchError, InvalidHashError):
+        return None
+    return None if known is NOBODY else user
+
+
+def new_link(user: User) -> str:
+    """A token that signs `user` in once, within LINK_LASTS."""
+    token = keys.fresh("in")
+    SignInLink.insert(digest=keys.digest(token), team_id=user.team_id, user_id=user.id,
+                      expires_at=fn.now() + Value(LINK_LASTS, converter=False)).execute()
+    return token
+
+
+def by_link(token: str) -> User | None:
+    """The user whose link this is, which is used up now; None for any other token."""
+    if not keys.well_formed(token, ("in",)):
+        return None
+    query = SignInLink.delete().where(SignInLink.digest == keys.digest(token), SignInLink.expires_at > fn.now())
+    link = next(iter(query.returning(SignInLink).execute()), None)
+    return link and User.get_or_none(User.id == link.user_id, User.disabled_at.is_null())
+
+
+def begin_session(user: User) -> str:
+    """Signs `user` in; returns what the browser keeps."""
+    token = keys.fresh("in")
+    Session.insert(digest=keys.digest(token), team_id=user.team_id, user_id=user.id,
+                   expires_at=fn.now() + Value(SESSION_LASTS, converter=False)).execute()
+    return token
+
+
+def of_session(token: str) -> User | None:
+    """Who is signed in with this cookie."""
+    if not keys.well_formed(token, ("in",)):
+        return None
+    live = User.select().join(Session, on=(Session.user_id == User.id))
+    return live.where(Session.digest == keys.digest(token), Session.expires_at > fn.now(), User.disabled_at.is_null()).get_or_none()
+
+
+def end_session(token: str) -> None:
+    """Signs out."""
+    Session.delete().where(Session.digest == keys.digest(token)).execute()
+
+
+def disable(user: User) -> None:
+    """Ends everything that works in this user's name: sessions, links, keys and tokens, all at once."""
+    with database.atomic():
+        User.update(disabled_at=fn.now()).where(User.id == user.id, User.disabled_at.is_null()).execute()
+        for kind in (Session, SignInLink):
+            kind.delete().where(kind.user_id == user.id).execute()

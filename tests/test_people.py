@@ -1,0 +1,143 @@
+"""People sign in: by password, by link; and the commands that let them, and end it."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from storage.database import database
+from storage.models import User
+from storage.people import Session, SignInLink
+from tests.browser import page
+from tests.commands import posthorn, rows
+from tests.person import BACK, PASSWORD, Person, address, app, can_sign_in, tokens
+from tests.service import Http, start_api
+
+
+@pytest.fixture
+def login(member):
+    """The name with which the member's user signs in."""
+    login = f"ann.{member.user.id}".lower()
+    can_sign_in(member.user, login)
+    return login
+
+
+def is_in(person):
+    return "Allow Idea Clipper?" in person.open(address(person.url, app()[0])).raw.decode()
+
+
+def test_a_person_is_let_in_by_commands_alone(environ, api_url, connection):
+    """As an operator does it: a team, a person, a password, an app; then the person signs in and allows it."""
+    team = rows(environ, "team", "create", "Cake & Co")[0]
+    login = f"Bob+{team['id'][-6:]}@example.net"
+    bob = rows(environ, "user", "create", "Bob", "--login", login, "--team", team["id"])[0]
+    assert (bob["login"], bob["password"]) == (login.lower(), None)
+    assert "12 to 200 characters" in posthorn(environ, "user", "password", bob["id"], "--team", team["id"], stdin="short\n", fails=True)
+    assert posthorn(environ, "user", "password", login, "--team", team["id"], stdin=f"{PASSWORD}\n").startswith("set")
+    assert PASSWORD not in posthorn(environ, "user", "list", "--team", team["id"], "--json")
+    made = rows(environ, "oauth-client", "create", "Idea Clipper", "--redirect", BACK, "--scope", "ideas:write")[0]
+    assert made["secret"] is None and made["id"] in posthorn(environ, "oauth-client", "list")
+
+    class Made:
+        id = made["id"]
+    person = Person(api_url)
+    asked = person.sign_in(person.open(address(api_url, Made)), login)
+    assert "code=" in person.allow(asked)
+    assert "somebody else signs in as" in posthorn(environ, "user", "login", team["userId"], login, "--team", team["id"], fails=True)
+    assert posthorn(environ, "oauth-client", "revoke", made["id"]) == "revoked\n"
+    assert page(person.open(address(api_url, Made)), 400)
+    assert "no such OAuth client" in posthorn(environ, "oauth-client", "revoke", made["id"], fails=True)
+
+
+def test_a_link_signs_in_once(environ, member, login, connection):
+    link = posthorn(environ, "user", "link", login, "--team", member.team.id).strip()
+    assert link.startswith("http://127.0.0.1:8080/sign-in/link?token=in_")
+    link = member.url + link.removeprefix("http://127.0.0.1:8080")
+    person, other = Person(member.url), Person(member.url)
+    asked, same = person.open(link), other.open(link)       # looking at it does not use it up
+    assert Http(member.url).request("HEAD", link.removeprefix(member.url)).status == 200
+    assert "You are signed in" in page(person.press(asked, "Sign in"), 200) and is_in(person)
+    page(other.press(same, "Sign in"), 400)
+    assert not is_in(other)
+    SignInLink.update(expires_at=datetime.now(UTC)).execute()
+    late = posthorn(environ, "user", "link", login, "--team", member.team.id).strip().removeprefix("http://127.0.0.1:8080")
+    SignInLink.update(expires_at=datetime.now(UTC)).where(SignInLink.user_id == member.user.id).execute()
+    page(other.press(other.open(member.url + late), "Sign in"), 400)
+
+
+@pytest.mark.parametrize("given", [("{login}", "wrong password"), ("nobody", PASSWORD), ("{login}", ""), ("", ""), ("\0", "\0"),
+                                   ("{login}", PASSWORD + " "), ("'--", PASSWORD), ("é" * 300, "é" * 9000)], ids=lambda given: str(given)[:30])
+def test_who_cannot_say_who_they_are_stays_out_and_is_told_nothing(member, login, given):
+    person = Person(member.url)
+    asked = person.open(address(member.url, app()[0]))
+    refused = person.sign_in(asked, *(value.format(login=login) for value in given))
+    assert "This name and password do not go together." in page(refused, 403) and not is_in(person)
+
+
+def test_the_cookie_is_kept_from_scripts_and_other_sites(member, login, environ):
+    person = Person(member.url)
+    asked = person.open(address(member.url, app()[0]))
+    first = asked.headers["Set-Cookie"]
+    assert first.startswith("posthorn-form=in_") and "HttpOnly" in first and "SameSite=Strict" in first
+    page(person.open(f"{member.url}/sign-in", {"login": login, "password": PASSWORD}), 403)     # from another site: no token
+    before = dict(person.cookies)
+    person.sign_in(asked, login)
+    assert before.keys() < person.cookies.keys() and is_in(person)
+    process, url = start_api({**environ, "POSTHORN_BASE_URL": "https://posthorn.example"})
+    try:
+        cookie = Person(url).open(address(url, app()[0])).headers["Set-Cookie"]
+        assert cookie.startswith("__Host-posthorn-form=in_") and "Secure" in cookie and "Path=/" in cookie and "Domain" not in cookie
+    finally:
+        process.stop()
+
+
+def test_a_session_ends_by_itself_and_by_signing_out_and_with_the_password(member, login, connection):
+    person, other = Person(member.url), Person(member.url)
+    for one in (person, other):
+        one.sign_in(one.open(address(member.url, app()[0])), login)
+    stolen = dict(person.cookies)
+    page(person.open(f"{member.url}/sign-out", {}), 403)
+    person.press(person.open(address(member.url, app()[0])), "Sign out")
+    person.cookies = stolen
+    assert (is_in(person), is_in(other)) == (False, True)
+    can_sign_in(member.user, login, "another password")
+    assert not is_in(other)
+    other.sign_in(other.open(address(member.url, app()[0])), login, "another password")
+    assert is_in(other)
+    Session.update(expires_at=datetime.now(UTC)).where(Session.user_id == member.user.id).execute()
+    assert not is_in(other)
+
+
+def test_disabling_a_user_ends_everything_at_once(environ, member, login):
+    person = Person(member.url)
+    token = tokens(member, app(scopes=["ideas:read"])[0], person=person, login=login)["access_token"]
+    link = posthorn(environ, "user", "link", login, "--team", member.team.id).strip().removeprefix("http://127.0.0.1:8080")
+    key, oauth, colleague = member.test, Http(member.url, token), member.colleague()
+    assert [http.get("/v1/ideas/today").status for http in (key, oauth, colleague)] == [200, 200, 200]
+    assert posthorn(environ, "user", "disable", login, "--team", member.team.id) == "disabled\n"
+    assert [http.get("/v1/ideas/today").status for http in (key, oauth, colleague)] == [401, 401, 200]
+    assert not is_in(person)
+    page(person.press(person.open(member.url + link), "Sign in"), 400)
+    page(person.sign_in(person.open(address(member.url, app()[0])), login), 403)
+    assert "this user is disabled" in posthorn(environ, "user", "link", login, "--team", member.team.id, fails=True)
+    with database.connection_context():
+        assert User.get_by_id(member.user.id).disabled_at is not None
+
+
+@pytest.mark.parametrize("redirect", ["http://agency.example/back", "javascript:alert(1)", "data:text/html,x", "https://", "https://a@b.example/",
+                                      "https://a.example/#x", "https://*.example/", "myapp:/back", "https://a.example/ b", "file:///etc"])
+def test_no_app_can_send_people_where_others_listen(environ, redirect):
+    assert "Invalid value for --redirect" in posthorn(environ, "oauth-client", "create", "x", "--redirect", redirect, fails=True)
+
+
+@pytest.mark.parametrize("arguments, sentence", [
+    (["--redirect", BACK, "--as-user", "x"], "add --confidential"), ([], "without --redirect nobody can use it"),
+    (["--confidential", "--as-user", "user_none", "--team", "team_none"], "there is no such team")], ids=lambda value: str(value)[:30])
+def test_what_makes_no_app_ends_in_a_sentence(environ, arguments, sentence):
+    assert sentence in posthorn(environ, "oauth-client", "create", "x", *arguments, fails=True)
+
+
+def test_a_plan_ends_and_comes_back_by_command(environ, member):
+    for until, status in (("now", 403), ("2030-12-31", 200), ("2020-01-01", 403), ("never", 200)):
+        shown = rows(environ, "team", "plan", until, "--team", member.team.id)[0]
+        assert member.test.get("/v1/clients").status == status and (shown["planExpiresAt"] is None) == (until == "never")
+    assert "never, now or a date" in posthorn(environ, "team", "plan", "soon", "--team", member.team.id, fails=True)
