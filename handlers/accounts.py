@@ -5,6 +5,8 @@ from handlers.clients import acting_for
 from handlers.errors import InvalidState, NotFound
 from handlers.responses import ok
 from platforms.sandbox import USERNAME
+from storage import audit
+from storage.database import database
 from storage.models import Account, Team, wire_time
 
 SANDBOX = "in test mode the sandbox account of every platform is always connected; use a live key"
@@ -40,7 +42,10 @@ def disconnect_account(caller, services, id_):
     row = None if caller.mode == "test" else Account.of(caller).where(Account.id == id_).get_or_none()
     if row is None:
         raise NotFound("there is no such account")
-    return ok(row.disconnect().to_dict())
+    with database.atomic():
+        if row.status == "connected":
+            audit.record(audit.by(caller), "account.disconnected", row.id, team_id=row.team_id, mode=caller.mode, platform=row.platform)
+        return ok(row.disconnect().to_dict())
 
 
 def _sandbox_id(platform):

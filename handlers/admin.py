@@ -12,6 +12,7 @@ from handlers.process import data_dir_option
 from handlers.stores import open_database, open_store
 from platforms.errors import PlatformError
 from platforms.accounts import save
+from storage import audit
 from storage.database import database, migrate as apply_migrations
 from storage.models import Account, Client, ConnectRequest, Team, User, wire_time
 
@@ -49,6 +50,7 @@ def create_team(services, name, user, time_zone, as_json):
     with database.atomic():
         row = Team.add(name=name, time_zone=time_zone)
         first = User.add(team_id=row.id, name=user)
+        audit.record(audit.typed(), "team.created", row.id, team_id=row.id, userId=first.id)
     show([{"id": row.id, "name": row.name, "userId": first.id}], as_json)
 
 
@@ -72,7 +74,9 @@ def set_team_plan(services, until, yes, team_id, as_json):
     expires_at = _plan_end(until)
     if expires_at is not None and expires_at <= datetime.now(UTC):
         sure(f"End the plan of {row.name} now?", yes)
-    Team.update(plan_expires_at=expires_at).where(Team.id == row.id).execute()
+    with database.atomic():
+        Team.update(plan_expires_at=expires_at).where(Team.id == row.id).execute()
+        audit.record(audit.typed(), "team.plan_set", row.id, team_id=row.id, until=until)
     show([_shown_team(Team.get_by_id(row.id))], as_json)
 
 
@@ -109,7 +113,9 @@ def list_clients(services, team_id, as_json):
 def set_client_status(services, client_id, status, team_id, as_json):
     """Suspend, archive or activate a client."""
     row = client_of(team_of(team_id), client_id)
-    Client.update(status=status).where(Client.id == row.id).execute()
+    with database.atomic():
+        Client.update(status=status).where(Client.id == row.id).execute()
+        audit.record(audit.typed(), "client.status_set", row.id, team_id=row.team_id, status=status)
     show([Client.get_by_id(row.id).to_dict()], as_json)
 
 
@@ -139,7 +145,10 @@ def add_account(services, platform, fields, client_id, team_id, as_json):
         connected = connector.connect(given)
     except PlatformError as error:
         raise click.ClickException(error.message) from None
-    show([save(services.vault, owning.id, limited_to, platform, connected).to_dict()], as_json)
+    with database.atomic():
+        row = save(services.vault, owning.id, limited_to, platform, connected)
+        audit.record(audit.typed(), "account.connected", row.id, team_id=owning.id, platform=platform, clientId=limited_to)
+    show([row.to_dict()], as_json)
 
 
 @account.command("connect")
@@ -189,8 +198,28 @@ def remove_account(services, account_id, yes, team_id):
     if row is None:
         raise click.ClickException("the team has no such account")
     sure(f"Disconnect {row.username} at {row.platform}? What is scheduled there will fail.", yes)
-    row.disconnect()
+    with database.atomic():
+        row.disconnect()
+        audit.record(audit.typed(), "account.disconnected", row.id, team_id=row.team_id, platform=row.platform)
     click.echo("disconnected")
+
+
+@click.group()
+def trail():
+    """Who did what."""
+
+
+@trail.command("list")
+@click.option("--object", "object_id", help="Only what was done to this: the id of a key, an account, a post, a user, an app.")
+@click.option("--limit", type=click.IntRange(1, 10_000), default=100, show_default=True, help="How many lines, the last ones.")
+@click.option("--team", "team_id", help="Only what was done in this team.")
+@as_json
+@on_database
+def list_trail(services, object_id, limit, team_id, as_json):
+    """List who did what to credentials, accounts and posts, oldest first."""
+    rows = [entry.to_dict() for entry in audit.trail(team_id=team_id, object_id=object_id, limit=limit)]
+    show(rows if as_json else [{**row, "detail": " ".join(f"{name}={value}" for name, value in row["detail"].items())} for row in rows],
+         as_json)
 
 
 def _plan_end(text):

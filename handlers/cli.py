@@ -11,7 +11,7 @@ from storage.database import DatabaseAway
 from storage.embedded import StartFailed
 from storage.objects import StoreUnavailable
 
-COMMANDS = {"account": "handlers.admin:account", "client": "handlers.admin:client",
+COMMANDS = {"account": "handlers.admin:account", "audit": "handlers.admin:trail", "client": "handlers.admin:client",
             "doctor": "handlers.doctor:command", "key": "handlers.credentials:key", "media": "handlers.upkeep:media",
             "migrate": "handlers.admin:migrate", "oauth-client": "handlers.identity:oauth_client",
             "secrets": "handlers.credentials:secrets", "serve": "handlers.serve:command", "team": "handlers.admin:team",

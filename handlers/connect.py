@@ -15,7 +15,7 @@ from handlers.errors import Detail, ExternalServiceError, InvalidState, Unproces
 from platforms.accounts import save
 from platforms.base import Connected, Profile
 from platforms.errors import PlatformError, Rejected, Unavailable, Unconfirmed
-from storage import urls
+from storage import audit, urls
 from storage.database import database, insist, new_id
 from storage.keys import digest
 from storage.models import ConnectRequest
@@ -166,6 +166,9 @@ def _connect(services, request, connector, state, found):
         with database.atomic():
             rows = [save(services.vault, request.team_id, request.client_id, request.platform, one) for one in found]
             request.end(account_ids=[row.id for row in rows])
+            for row in rows:
+                audit.record(audit.Actor(request.user_id), "account.connected", row.id, team_id=row.team_id, platform=row.platform,
+                             clientId=row.client_id)
         return rows
 
     ids = [row.id for row in insist(write)]     # the network gives these tokens once

@@ -5,9 +5,13 @@ from datetime import UTC, datetime, timedelta
 import click
 
 from handlers.console import as_json, client_of, of_team, on_database, show, sure, team_of, user_of, without_asking
-from storage import keys
+from storage import audit, keys
+from storage.database import database
 from storage.models import ApiKey, wire_time
+from storage.resealing import reseal
 from storage.secrets import new_key
+
+NO_KEY = "the team has no such key in force"
 
 
 @click.group()
@@ -30,8 +34,12 @@ def create_key(services, mode, name, scopes, client_id, user_id, days, team_id, 
     owning = team_of(team_id)
     user = user_of(owning, user_id)
     limited_to = client_of(owning, client_id).id if client_id else None
-    token, row = keys.create(team_id=owning.id, user_id=user.id, mode=mode, scopes=scopes or keys.SCOPES, client_id=limited_to,
-                             name=name, expires_at=days and datetime.now(UTC) + timedelta(days=days))
+    if user.disabled_at is not None:
+        raise click.ClickException("this user is disabled")
+    with database.atomic():
+        token, row = keys.create(team_id=owning.id, user_id=user.id, mode=mode, scopes=scopes or keys.SCOPES, client_id=limited_to,
+                                 name=name, expires_at=days and datetime.now(UTC) + timedelta(days=days))
+        _record("key.created", row)
     show([{"id": row.id, "key": token}], as_json)
 
 
@@ -55,9 +63,32 @@ def list_keys(services, team_id, as_json):
 def revoke_key(services, key_id, yes, team_id):
     """End a key, at once."""
     sure(f"End {key_id}? Whatever uses it is refused from now on.", yes)
-    if not keys.revoke(team_of(team_id).id, key_id):
-        raise click.ClickException("the team has no such key in force")
+    owning = team_of(team_id)
+    with database.atomic():
+        if not keys.revoke(owning.id, key_id):
+            raise click.ClickException(NO_KEY)
+        audit.record(audit.typed(), "key.revoked", key_id, team_id=owning.id)
     click.echo("revoked")
+
+
+@key.command("rotate")
+@click.argument("key_id")
+@click.option("--hours", type=click.IntRange(0, 720), default=24, show_default=True, help="How long the old key works on.")
+@of_team
+@as_json
+@on_database
+def rotate_key(services, key_id, hours, team_id, as_json):
+    """Make a key that replaces another one and may do the same; both work for a while."""
+    row = keys.in_force(team_of(team_id).id, key_id)
+    if row is None:
+        raise click.ClickException(NO_KEY)
+    try:
+        with database.atomic():
+            token, new = keys.rotate(row, timedelta(hours=hours))
+            _record("key.rotated", new)
+    except keys.TwoActive:
+        raise click.ClickException("two keys are active already: revoke the one that is used no more") from None
+    show([{"id": new.id, "key": token, "replaces": key_id, "oldExpiresAt": wire_time(ApiKey.get_by_id(key_id).expires_at)}], as_json)
 
 
 @click.group()
@@ -69,3 +100,23 @@ def secrets():
 def new_secret():
     """Print a fresh key for POSTHORN_SECRET_KEYS."""
     click.echo(new_key())
+
+
+@secrets.command("rotate")
+@on_database
+def rotate_secrets(services):
+    """Seal all stored credentials under the first of POSTHORN_SECRET_KEYS.
+
+    Put the new key first and keep the old ones behind it; start API and workers anew; run this; then the old ones can go.
+    """
+    for progress in reseal(services.vault):
+        click.echo(f"{progress.done} of {progress.total}")
+    audit.record(audit.typed(), "secrets.rotated", "POSTHORN_SECRET_KEYS", resealed=progress.resealed, of=progress.total)
+    if progress.unreadable:
+        raise click.ClickException(f"no configured key opens {', '.join(progress.unreadable)}: keep the old keys, or connect them again")
+    click.echo(f"{progress.resealed} sealed anew, the others were")
+
+
+def _record(action, row):
+    audit.record(audit.typed(), action, row.id, team_id=row.team_id, mode=row.mode, userId=row.user_id, clientId=row.client_id,
+                 replaces=row.replaces, scopes=list(row.scopes))

@@ -33,11 +33,12 @@ class Draft:
     obstacles: list[Detail]
 
 
-def draft(caller, body, services, *, now=None) -> Draft:
-    """Reads a schema-valid publish request. Raises NotFound and InvalidState for a client that cannot be acted for."""
+def draft(caller, body, services, *, attached=(), now=None) -> Draft:
+    """Reads a schema-valid publish request. `attached` are files of the post that it changes, which anybody who may change the
+    post may leave there, whoever stored them. Raises NotFound and InvalidState for a client that cannot be acted for."""
     client_id = acting_for(caller, body.get("clientId"))
     schedule_at, problems = _schedule(body.get("scheduleAt"), now or datetime.now(UTC))
-    files = _Files(caller, services, body)
+    files = _Files(caller, services, body, attached)
     accounts = None if caller.mode == "test" else list(Account.acting(caller.team_id, client_id))
     targets, obstacles = [], []
     for position, target in enumerate(body["targets"]):
@@ -131,13 +132,14 @@ def _twins(targets):
 class _Files:
     """The files that a request names, each looked up and looked at once."""
 
-    def __init__(self, caller, services, body):
+    def __init__(self, caller, services, body, attached):
         self._objects = services.objects
         lists = [("/media", body.get("media", []))]
         lists += [(f"/targets/{position}/options/media", target["options"]["media"])
                   for position, target in enumerate(body["targets"]) if "media" in target.get("options", {})]
         urls = {url for _, some in lists for url in some}
         self._rows = media.find(caller, services, urls) if urls else {}
+        self._rows |= {url: row for row in attached if (url := self._objects.public_url(row.key)) in urls and url not in self._rows}
         self.problems = [problem for place, some in lists for problem in self._wrong(place, some)]
         self.obstacles = [obstacle for place, some in lists for obstacle in self._missing(place, some)]
 

@@ -11,7 +11,8 @@ from peewee import IntegrityError
 
 from handlers.console import as_json, client_of, of_team, on_database, show, sure, team_of, user_of, without_asking
 from handlers.pages.sign_in import LINK
-from storage import keys, people
+from storage import audit, keys, people
+from storage.database import database
 from storage.models import User, wire_time
 from storage.oauth import OAuthClient
 
@@ -36,6 +37,7 @@ def create_user(services, name, login, team_id, as_json):
     login = login and _login(login)
     with _nobody_else(login):
         row = User.add(team_id=team_of(team_id).id, name=name, login=login)
+        _record("user.created", row)
     show([_shown_user(row)], as_json)
 
 
@@ -50,6 +52,7 @@ def set_login(services, user_id, login, team_id, as_json):
     row, login = user_of(team_of(team_id), user_id), _login(login)
     with _nobody_else(login):
         User.update(login=login).where(User.id == row.id).execute()
+        _record("user.login_set", row)
     show([_shown_user(User.get_by_id(row.id))], as_json)
 
 
@@ -73,7 +76,9 @@ def set_password(services, user_id, team_id):
     asked = sys.stdin.isatty()
     password = click.prompt("Password", hide_input=True, confirmation_prompt=True) if asked else sys.stdin.readline().rstrip("\r\n")
     try:
-        people.set_password(row, password)
+        with database.atomic():
+            people.set_password(row, password)
+            _record("user.password_set", row)
     except ValueError as error:
         raise click.ClickException(str(error)) from None
     click.echo("set; they are signed out everywhere")
@@ -85,7 +90,11 @@ def set_password(services, user_id, team_id):
 @on_database
 def make_link(services, user_id, team_id):
     """Print a link that signs somebody in, once, within 15 minutes."""
-    click.echo(f"{services.config.base_url}{LINK}?token={people.new_link(_person(team_of(team_id), user_id))}")
+    row = _person(team_of(team_id), user_id)
+    with database.atomic():
+        token = people.new_link(row)
+        _record("user.link_made", row)
+    click.echo(f"{services.config.base_url}{LINK}?token={token}")
 
 
 @user.command("disable")
@@ -97,7 +106,9 @@ def disable_user(services, user_id, yes, team_id):
     """End everything that works in somebody's name, at once: sessions, links, API keys, OAuth tokens."""
     row = user_of(team_of(team_id), user_id)
     sure(f"Disable {row.name}? Their API keys and apps stop working.", yes)
-    people.disable(row)
+    with database.atomic():
+        people.disable(row)
+        _record("user.disabled", row)
     click.echo("disabled")
 
 
@@ -119,16 +130,18 @@ def oauth_client():
 @on_database
 def create_oauth_client(services, name, redirects, scopes, mode, confidential, team_id, as_user, client_id, as_json):
     """Register a program, such as the browser extension."""
-    redirects = [_redirect(text) for text in redirects]
+    redirects = [sound_redirect(text) for text in redirects]
     if not redirects and not as_user:
         raise click.ClickException("without --redirect nobody can use it; without --as-user it cannot act by itself")
     if as_user and not confidential:
         raise click.ClickException("whoever acts by itself must keep a secret: add --confidential")
     owning = team_of(team_id) if team_id or as_user or client_id else None
-    row, secret = OAuthClient.create(
-        confidential=confidential, name=name, mode=mode, redirect_uris=redirects, scopes=list(scopes or keys.SCOPES),
-        team_id=owning and owning.id, user_id=user_of(owning, as_user).id if as_user else None,
-        client_id=client_of(owning, client_id).id if client_id else None)
+    with database.atomic():
+        row, secret = OAuthClient.create(
+            confidential=confidential, name=name, mode=mode, redirect_uris=redirects, scopes=list(scopes or keys.SCOPES),
+            team_id=owning and owning.id, user_id=user_of(owning, as_user).id if as_user else None,
+            client_id=client_of(owning, client_id).id if client_id else None)
+        audit.record(audit.typed(), "oauth_client.created", row.id, team_id=row.team_id, mode=mode, userId=row.user_id)
     show([{"id": row.id, "secret": secret}], as_json)
 
 
@@ -151,9 +164,23 @@ def revoke_oauth_client(services, oauth_client_id, yes):
     """End a program with all its tokens, at once."""
     sure(f"End {oauth_client_id}? Everybody who uses it is signed out of it.", yes)
     row = OAuthClient.in_force(oauth_client_id)
-    if row is None or not row.revoke():
-        raise click.ClickException("there is no such OAuth client in force")
+    with database.atomic():
+        if row is None or not row.revoke():
+            raise click.ClickException("there is no such OAuth client in force")
+        audit.record(audit.typed(), "oauth_client.revoked", row.id, team_id=row.team_id, mode=row.mode)
     click.echo("revoked")
+
+
+def sound_redirect(text: str) -> str:
+    """The address itself: TLS, this machine, or a scheme that belongs to an app alone. Raises click.BadParameter for all others."""
+    url = urlsplit(text)
+    if len(text) <= REDIRECT_LENGTH and text.isascii() and text.isprintable() and not set(' "\\#*') & set(text) and "@" not in url.netloc:
+        if url.scheme == "https" and url.hostname or url.scheme == "http" and _is_local(url.hostname or ""):
+            return text
+        if PRIVATE_SCHEME.fullmatch(url.scheme):
+            return text
+    raise click.BadParameter(f"{text} is no https address, no http address of this machine, and no scheme of an app's own",
+                             param_hint="--redirect")
 
 
 def _person(team, user_id):
@@ -166,7 +193,8 @@ def _person(team, user_id):
 @contextmanager
 def _nobody_else(login):
     try:
-        yield
+        with database.atomic():
+            yield
     except IntegrityError:
         raise click.ClickException(f"somebody else signs in as {login}") from None
 
@@ -178,23 +206,15 @@ def _login(text):
     return login
 
 
-def _redirect(text):
-    """TLS, this machine itself, or a scheme that belongs to an app alone; nothing that a browser would run or read."""
-    url = urlsplit(text)
-    if len(text) <= REDIRECT_LENGTH and text.isascii() and text.isprintable() and not set(' "\\#*') & set(text) and "@" not in url.netloc:
-        if url.scheme == "https" and url.hostname or url.scheme == "http" and _is_local(url.hostname or ""):
-            return text
-        if PRIVATE_SCHEME.fullmatch(url.scheme):
-            return text
-    raise click.BadParameter(f"{text} is no https address, no http address of this machine, and no scheme of an app's own",
-                             param_hint="--redirect")
-
-
 def _is_local(host):
     try:
         return host == "localhost" or ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def _record(action, row):
+    audit.record(audit.typed(), action, row.id, team_id=row.team_id)
 
 
 def _shown_user(row):

@@ -15,7 +15,7 @@ from authlib.oauth2.rfc7009 import RevocationEndpoint
 from authlib.oauth2.rfc7636 import CodeChallenge
 from flask import Flask
 
-from storage import keys, oauth
+from storage import audit, keys, oauth
 from storage.models import User
 from storage.oauth import Code, Grant, OAuthClient, Token
 
@@ -123,6 +123,8 @@ class _CodeGrant(AuthorizationCodeGrant):
         consent, app = request.user, request.client.row
         grant = Grant.add(oauth_client_id=app.id, team_id=consent.user.team_id, user_id=consent.user.id, mode=app.mode,
                           client_id=consent.client_id, scopes=request.scope.split())
+        audit.record(audit.Actor(consent.user.id), "grant.given", grant.id, team_id=grant.team_id, mode=grant.mode, oauthClientId=app.id,
+                     clientId=grant.client_id, scopes=grant.scopes)
         Code.issue(code, grant, redirect_uri=request.payload.redirect_uri, code_challenge=request.payload.data["code_challenge"])
 
     def query_authorization_code(self, code, client):

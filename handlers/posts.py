@@ -9,7 +9,7 @@ from handlers.contract import parse_time
 from handlers.drafts import draft
 from handlers.errors import Detail, InvalidState, NotFound, Unprocessable
 from handlers.responses import ok
-from storage import posts
+from storage import audit, posts
 from storage.database import database
 from storage.posts import Post
 
@@ -22,6 +22,7 @@ def publish_post(caller, body, services, keep):
     new = _sound(draft(caller, body, services))
     with database.atomic():
         operation = posts.create(caller, client_id=new.client_id, caption=new.caption, schedule_at=new.schedule_at, targets=new.targets)
+        _record(caller, "post.created", operation["id"], clientId=new.client_id)
         return keep(ok(operation, status=202, headers={"Location": f"/v1/posts/{operation['id']}"}))
 
 
@@ -56,11 +57,13 @@ def update_post(caller, id_, body, services):
     """PATCH /v1/posts/{id}: while every target is still scheduled."""
     for _ in range(CHANGES):
         post = _post(caller, id_)
-        new = _sound(draft(caller, {**_request(post, services), **body}, services))
+        attached = [file for target in post.targets() for file in target.files()]
+        new = _sound(draft(caller, {**_request(post, services), **body}, services, attached=attached))
         try:
             with database.atomic():
                 posts.change(post, caption=new.caption, schedule_at=new.schedule_at if "scheduleAt" in body else None,
                              targets=new.targets if "media" in body else None)
+                _record(caller, "post.changed", post.id, fields=sorted(body))
             return ok(_post(caller, id_).to_dict())
         except posts.NotScheduled:
             raise InvalidState("the post has targets that are no longer scheduled") from None
@@ -72,8 +75,10 @@ def update_post(caller, id_, body, services):
 def cancel_post(caller, id_):
     """DELETE /v1/posts/{id}: what has not started."""
     post = _post(caller, id_)
-    if not posts.cancel(post):
-        raise InvalidState("the post has nothing left to cancel")
+    with database.atomic():
+        if not posts.cancel(post):
+            raise InvalidState("the post has nothing left to cancel")
+        _record(caller, "post.canceled", post.id)
     return ok(post.to_dict())
 
 
@@ -84,6 +89,7 @@ def retry_post(caller, id_, body, keep):
     with database.atomic():
         if not posts.retry(post, include_unconfirmed=(body or {}).get("includeUnconfirmed", False)):
             raise InvalidState("the post has no target to retry")
+        _record(caller, "post.retried", post.id)
         return keep(ok(post.to_dict(), status=202))
 
 
@@ -92,6 +98,10 @@ def _post(caller, id_):
     if post is None:
         raise NotFound("there is no such post")
     return post
+
+
+def _record(caller, action, post_id, **detail):
+    audit.record(audit.by(caller), action, post_id, team_id=caller.team_id, mode=caller.mode, **detail)
 
 
 def _sound(new):

@@ -10,6 +10,7 @@ from peewee import Value, fn
 
 from platforms import base
 from platforms.errors import Disconnected, PlatformError, Unavailable
+from storage import audit
 from storage.database import DatabaseAway, database, insist, new_id
 from storage.models import Account
 from storage.secrets import Unreadable, Vault
@@ -44,15 +45,16 @@ class Accounts:
         """Credentials that the network just refused, renewed if it gives new ones without a person. Raises PlatformError."""
         if row.status == "disconnected":
             return False
-        refused = bytes(row.credentials)
+        refused = self._open(row).credentials
         with self._alone(row):
             # Where somebody else has renewed them meanwhile, the new ones have not been refused yet.
-            return bytes(row.credentials) != refused or self._refresh(row, connector, force=True)
+            return self._open(row).credentials != refused or self._refresh(row, connector, force=True)
 
     def disconnect(self, row) -> None:
         """Only a person can make this account work again."""
-        with database.connection_context():
-            Account.update(status="disconnected").where(*_unchanged(row)).execute()
+        with database.connection_context(), database.atomic():
+            if Account.update(status="disconnected").where(*_unchanged(row), Account.status == "connected").execute():
+                audit.record(audit.WORKER, "account.disconnected", row.id, team_id=row.team_id, platform=row.platform)
 
     def look_after(self, platforms, stopping: threading.Event) -> None:
         """Reads who some of the connected accounts are now, each once a day. Raises nothing: what fails waits for tomorrow."""

@@ -40,7 +40,8 @@ def claim(caller, *, quota: int | None, **values) -> Media:
             used = database.execute_sql(USED, (caller.team_id, caller.mode)).fetchone()[0]
             if used + values["bytes"] > quota:
                 raise QuotaFull(used)
-        return Media.add(team_id=caller.team_id, mode=caller.mode, user_id=caller.user_id, state="pending", **values)
+        return Media.add(team_id=caller.team_id, mode=caller.mode, user_id=caller.user_id, client_id=caller.client_id,
+                         state="pending", **values)
 
 
 def look(objects, media: Media) -> Verdict | None:

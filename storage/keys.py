@@ -6,8 +6,9 @@ import re
 import secrets
 import zlib
 from dataclasses import dataclass
+from datetime import timedelta
 
-from peewee import fn
+from peewee import Value, fn
 
 from storage.database import BASE62, database
 from storage.models import ApiKey
@@ -57,12 +58,42 @@ class Caller:
     plan_active: bool
 
 
-def create(*, team_id, user_id, mode, scopes=SCOPES, client_id=None, name="", expires_at=None) -> tuple[str, ApiKey]:
+class TwoActive(Exception):
+    """The key is being replaced already."""
+
+
+def create(*, team_id, user_id, mode, scopes=SCOPES, client_id=None, name="", expires_at=None, replaces=None) -> tuple[str, ApiKey]:
     """Makes a key; returns the key itself, which is kept nowhere, and its row."""
     key = fresh(f"sk_{mode}")
     row = ApiKey.add(team_id=team_id, user_id=user_id, client_id=client_id, mode=mode, name=name, digest=digest(key),
-                     last_four=key[-4:], scopes=list(scopes), expires_at=expires_at)
+                     last_four=key[-4:], scopes=list(scopes), expires_at=expires_at, replaces=replaces)
     return key, row
+
+
+def rotate(row: ApiKey, overlap: timedelta) -> tuple[str, ApiKey]:
+    """A new key with all that `row` may do; the old one works on for `overlap`, or as long as it would have.
+
+    Raises TwoActive when `row` has a successor in force, or is itself one whose predecessor is still in force: of the keys that
+    follow upon each other, two work at most.
+    """
+    with database.atomic():
+        old = ApiKey.select().where(ApiKey.id == row.id).for_update().get()
+        kin = (ApiKey.replaces == old.id) | (ApiKey.id == old.replaces)
+        if ApiKey.select().where(kin, _in_force()).exists():
+            raise TwoActive
+        end = fn.least(fn.coalesce(ApiKey.expires_at, "infinity"), fn.now() + Value(overlap, converter=False))
+        ApiKey.update(expires_at=end).where(ApiKey.id == old.id).execute()
+        return create(team_id=old.team_id, user_id=old.user_id, mode=old.mode, scopes=old.scopes, client_id=old.client_id,
+                      name=old.name, expires_at=old.expires_at, replaces=old.id)
+
+
+def in_force(team_id: str, key_id: str) -> ApiKey | None:
+    """The team's key of this id, unless it was revoked or has expired."""
+    return ApiKey.get_or_none(ApiKey.team_id == team_id, ApiKey.id == key_id, _in_force())
+
+
+def _in_force():
+    return ApiKey.revoked_at.is_null() & (ApiKey.expires_at.is_null() | (ApiKey.expires_at > fn.now()))
 
 
 def revoke(team_id: str, key_id: str) -> bool:

@@ -102,6 +102,7 @@ class ApiKey(Owned):
     expires_at = DateTimeTZField(null=True)
     revoked_at = DateTimeTZField(null=True)
     last_used_at = DateTimeTZField(null=True)
+    replaces = TextField(null=True)
 
     class Meta:
         table_name = "api_keys"
@@ -199,6 +200,7 @@ class Media(Owned):
     prefix = "media"
     mode = TextField()
     user_id = TextField()
+    client_id = TextField(null=True)
     key = TextField()
     state = TextField()
     refusal = TextField(null=True)

@@ -6,7 +6,7 @@ from datetime import timedelta
 from peewee import BlobField, BooleanField, Model, TextField, Value, fn
 from playhouse.postgres_ext import ArrayField, DateTimeTZField
 
-from storage import keys
+from storage import audit, keys
 from storage.database import database, new_id
 from storage.models import Owned, Row
 
@@ -79,7 +79,9 @@ class Grant(Owned):
 
     def revoke(self):
         """Ends all tokens of this grant."""
-        Grant.update(revoked_at=fn.now()).where(Grant.id == self.id, Grant.revoked_at.is_null()).execute()
+        if Grant.update(revoked_at=fn.now()).where(Grant.id == self.id, Grant.revoked_at.is_null()).execute():
+            audit.record(audit.Actor(self.oauth_client_id), "grant.revoked", self.id, team_id=self.team_id, mode=self.mode,
+                         userId=self.user_id)
 
     def issue(self, kind, token, scopes, lasts):
         """Keeps a token (its digest) of this grant."""

@@ -16,12 +16,25 @@ class Vault:
     """
 
     def __init__(self, keys: tuple[str, ...]):
-        self._fernet = MultiFernet([Fernet(key) for key in keys])
+        self._first, *_ = fernets = [Fernet(key) for key in keys]
+        self._fernet = MultiFernet(fernets)
 
     def seal(self, owner: str, secret: dict) -> bytes:
         """`secret` encrypted for `owner`, the path of the row that will hold it."""
         # Fernet has no associated data, so the owner goes inside: a sealed value moved to another row does not open there.
         return self._fernet.encrypt(json.dumps({"owner": owner, "secret": secret}).encode())
+
+    def fresh(self, sealed: bytes) -> bytes | None:
+        """`sealed` under the first key; None when it is that already. Raises Unreadable."""
+        try:
+            self._first.decrypt(bytes(sealed))
+            return None
+        except InvalidToken:
+            pass
+        try:
+            return self._fernet.rotate(bytes(sealed))
+        except InvalidToken:
+            raise Unreadable("sealed under a key that is not configured") from None
 
     def open(self, owner: str, sealed: bytes) -> dict:
         """What `seal` was given for the same `owner`. Raises Unreadable."""

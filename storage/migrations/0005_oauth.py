@@ -1,4 +1,4 @@
-"""People who sign in, and the apps that act for them: OAuth 2.1."""
+"""People who sign in, the apps that act for them, keys that replace others, whose a file is, and who did what."""
 
 SCHEMA = """
 ALTER TABLE users
@@ -79,6 +79,31 @@ CREATE TABLE oauth_tokens (
     used_at timestamptz                     -- of a refresh token, which works once
 );
 CREATE INDEX ON oauth_tokens (expires_at);
+
+ALTER TABLE api_keys ADD COLUMN replaces text REFERENCES api_keys;
+
+-- Null: the whole team's. What a credential of one agency client stores is that client's.
+ALTER TABLE media ADD COLUMN client_id text, ADD FOREIGN KEY (team_id, client_id) REFERENCES clients (team_id, id);
+
+CREATE TABLE audit (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    team_id text,                           -- null: of the whole installation
+    mode text,
+    actor text NOT NULL,                    -- a user's id, or the command line and who typed there, or a worker
+    credential_id text,
+    action text NOT NULL,
+    object_id text NOT NULL,
+    detail jsonb NOT NULL DEFAULT '{}'
+);
+CREATE INDEX ON audit (team_id, id);
+CREATE INDEX ON audit (object_id, id);
+
+CREATE FUNCTION audit_stands() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE = 'what was written down is not changed';
+END $$;
+CREATE TRIGGER audit_stands BEFORE UPDATE OR DELETE OR TRUNCATE ON audit EXECUTE FUNCTION audit_stands();
 """
 
 
