@@ -44,7 +44,8 @@ def disconnect_account(caller, services, id_):
         raise NotFound("there is no such account")
     with database.atomic():
         if row.status == "connected":
-            audit.record(audit.by(caller), "account.disconnected", row.id, team_id=row.team_id, mode=caller.mode, platform=row.platform)
+            audit.record(audit.by(caller), "account.disconnected", row.id,
+                         team_id=row.team_id, mode=caller.mode, platform=row.platform)
         return ok(row.disconnect().to_dict())
 
 

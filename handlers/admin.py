@@ -218,8 +218,9 @@ def trail():
 def list_trail(services, object_id, limit, team_id, as_json):
     """List who did what to credentials, accounts and posts, oldest first."""
     rows = [entry.to_dict() for entry in audit.trail(team_id=team_id, object_id=object_id, limit=limit)]
-    show(rows if as_json else [{**row, "detail": " ".join(f"{name}={value}" for name, value in row["detail"].items())} for row in rows],
-         as_json)
+    for row in [] if as_json else rows:
+        row["detail"] = " ".join(f"{name}={value}" for name, value in row["detail"].items())
+    show(rows, as_json)
 
 
 def _plan_end(text):

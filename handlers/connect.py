@@ -167,8 +167,8 @@ def _connect(services, request, connector, state, found):
             rows = [save(services.vault, request.team_id, request.client_id, request.platform, one) for one in found]
             request.end(account_ids=[row.id for row in rows])
             for row in rows:
-                audit.record(audit.Actor(request.user_id), "account.connected", row.id, team_id=row.team_id, platform=row.platform,
-                             clientId=row.client_id)
+                audit.record(audit.Actor(request.user_id), "account.connected", row.id, team_id=row.team_id,
+                             platform=row.platform, clientId=row.client_id)
         return rows
 
     ids = [row.id for row in insist(write)]     # the network gives these tokens once

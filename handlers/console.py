@@ -44,7 +44,8 @@ def team_of(team_id) -> Team:
     teams = list(Team.select().where(Team.id == team_id) if team_id else Team.select().limit(2))
     if len(teams) == 1:
         return teams[0]
-    raise click.ClickException("there is no such team" if team_id or not teams else "there are several teams; name one with --team")
+    raise click.ClickException(
+        "there is no such team" if team_id or not teams else "there are several teams; name one with --team")
 
 
 def user_of(team, user_id) -> User:

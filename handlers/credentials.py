@@ -22,7 +22,8 @@ def key():
 @key.command("create")
 @click.option("--mode", type=click.Choice(["live", "test"]), default="test", show_default=True)
 @click.option("--name", default="", help="What it is for.")
-@click.option("--scope", "scopes", multiple=True, type=click.Choice(keys.SCOPES), help="A scope it has; all when none is given.")
+@click.option("--scope", "scopes", multiple=True, type=click.Choice(keys.SCOPES),
+              help="A scope it has; all when none is given.")
 @click.option("--client", "client_id", help="The one client that it may act for.")
 @click.option("--user", "user_id", help="The user whose key it is; the team's first when not given.")
 @click.option("--days", type=click.IntRange(1, 3650), help="Days until it expires; never when not given.")
@@ -36,9 +37,10 @@ def create_key(services, mode, name, scopes, client_id, user_id, days, team_id, 
     limited_to = client_of(owning, client_id).id if client_id else None
     if user.disabled_at is not None:
         raise click.ClickException("this user is disabled")
+    expires_at = days and datetime.now(UTC) + timedelta(days=days)
     with database.atomic():
-        token, row = keys.create(team_id=owning.id, user_id=user.id, mode=mode, scopes=scopes or keys.SCOPES, client_id=limited_to,
-                                 name=name, expires_at=days and datetime.now(UTC) + timedelta(days=days))
+        token, row = keys.create(team_id=owning.id, user_id=user.id, mode=mode, scopes=scopes or keys.SCOPES,
+                                 client_id=limited_to, name=name, expires_at=expires_at)
         _record("key.created", row)
     show([{"id": row.id, "key": token}], as_json)
 
@@ -50,9 +52,9 @@ def create_key(services, mode, name, scopes, client_id, user_id, days, team_id, 
 def list_keys(services, team_id, as_json):
     """List the keys, never themselves."""
     rows = ApiKey.select().where(ApiKey.team_id == team_of(team_id).id).order_by(ApiKey.created_at)
-    show([{"id": row.id, "name": row.name, "mode": row.mode, "key": f"sk_{row.mode}_…{row.last_four}", "scopes": " ".join(row.scopes),
-           "clientId": row.client_id, "userId": row.user_id, "expiresAt": wire_time(row.expires_at),
-           "lastUsedAt": wire_time(row.last_used_at), "revokedAt": wire_time(row.revoked_at)} for row in rows], as_json)
+    show([{"id": row.id, "name": row.name, "mode": row.mode, "key": f"sk_{row.mode}_…{row.last_four}",
+           "scopes": " ".join(row.scopes), "clientId": row.client_id, "userId": row.user_id,
+           "expiresAt": wire_time(row.expires_at), "lastUsedAt": wire_time(row.last_used_at), "revokedAt": wire_time(row.revoked_at)} for row in rows], as_json)
 
 
 @key.command("revoke")
@@ -88,7 +90,8 @@ def rotate_key(services, key_id, hours, team_id, as_json):
             _record("key.rotated", new)
     except keys.TwoActive:
         raise click.ClickException("two keys are active already: revoke the one that is used no more") from None
-    show([{"id": new.id, "key": token, "replaces": key_id, "oldExpiresAt": wire_time(ApiKey.get_by_id(key_id).expires_at)}], as_json)
+    old = ApiKey.get_by_id(key_id)
+    show([{"id": new.id, "key": token, "replaces": key_id, "oldExpiresAt": wire_time(old.expires_at)}], as_json)
 
 
 @click.group()
@@ -113,7 +116,8 @@ def rotate_secrets(services):
         click.echo(f"{progress.done} of {progress.total}")
     audit.record(audit.typed(), "secrets.rotated", "POSTHORN_SECRET_KEYS", resealed=progress.resealed, of=progress.total)
     if progress.unreadable:
-        raise click.ClickException(f"no configured key opens {', '.join(progress.unreadable)}: keep the old keys, or connect them again")
+        raise click.ClickException(
+            f"no configured key opens {', '.join(progress.unreadable)}: keep the old keys, or connect them again")
     click.echo(f"{progress.resealed} sealed anew, the others were")
 
 

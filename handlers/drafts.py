@@ -139,7 +139,8 @@ class _Files:
                   for position, target in enumerate(body["targets"]) if "media" in target.get("options", {})]
         urls = {url for _, some in lists for url in some}
         self._rows = media.find(caller, services, urls) if urls else {}
-        self._rows |= {url: row for row in attached if (url := self._objects.public_url(row.key)) in urls and url not in self._rows}
+        known = {self._objects.public_url(row.key): row for row in attached}
+        self._rows = {url: row for url, row in known.items() if url in urls} | self._rows
         self.problems = [problem for place, some in lists for problem in self._wrong(place, some)]
         self.obstacles = [obstacle for place, some in lists for obstacle in self._missing(place, some)]
 

@@ -73,8 +73,10 @@ def list_users(services, team_id, as_json):
 def set_password(services, user_id, team_id):
     """Set somebody's password; USER is their id or sign-in name. It is asked for, or read from standard input."""
     row = _person(team_of(team_id), user_id)
-    asked = sys.stdin.isatty()
-    password = click.prompt("Password", hide_input=True, confirmation_prompt=True) if asked else sys.stdin.readline().rstrip("\r\n")
+    if sys.stdin.isatty():
+        password = click.prompt("Password", hide_input=True, confirmation_prompt=True)
+    else:
+        password = sys.stdin.readline().rstrip("\r\n")
     try:
         with database.atomic():
             people.set_password(row, password)
@@ -120,7 +122,8 @@ def oauth_client():
 @oauth_client.command("create")
 @click.argument("name")
 @click.option("--redirect", "redirects", multiple=True, help="An address to which people are sent back; exactly this one.")
-@click.option("--scope", "scopes", multiple=True, type=click.Choice(keys.SCOPES), help="A scope it may ask for; all when none is given.")
+@click.option("--scope", "scopes", multiple=True, type=click.Choice(keys.SCOPES),
+              help="A scope it may ask for; all when none is given.")
 @click.option("--mode", type=click.Choice(["live", "test"]), default="live", show_default=True)
 @click.option("--confidential", is_flag=True, help="It runs on a server and can keep a secret, which is shown once.")
 @click.option("--team", "team_id", help="Only people of this team may use it; everybody when not given.")
@@ -172,9 +175,10 @@ def revoke_oauth_client(services, oauth_client_id, yes):
 
 
 def sound_redirect(text: str) -> str:
-    """The address itself: TLS, this machine, or a scheme that belongs to an app alone. Raises click.BadParameter for all others."""
+    """The address itself: TLS, this machine, or a scheme that belongs to an app alone. Raises click.BadParameter otherwise."""
     url = urlsplit(text)
-    if len(text) <= REDIRECT_LENGTH and text.isascii() and text.isprintable() and not set(' "\\#*') & set(text) and "@" not in url.netloc:
+    plain = len(text) <= REDIRECT_LENGTH and text.isascii() and text.isprintable() and not set(' "\\#*') & set(text)
+    if plain and "@" not in url.netloc:
         if url.scheme == "https" and url.hostname or url.scheme == "http" and _is_local(url.hostname or ""):
             return text
         if PRIVATE_SCHEME.fullmatch(url.scheme):

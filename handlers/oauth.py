@@ -1,15 +1,17 @@
-"""The authorization server of the REST API, on Authlib: OAuth 2.1, which is OAuth 2.0 with PKCE for everybody and no short cuts.
+"""The authorization server of the REST API, on Authlib: OAuth 2.1, that is OAuth 2.0 with PKCE for all and no short cuts.
 
-What Authlib leaves to us is here: who the clients are, what is kept of a grant, and that secrets come once. It calls our methods;
-the views are in handlers/pages/authorize.py.
+What Authlib leaves to us is here: who the clients are, what is kept of a grant, and that secrets come once. It calls our
+methods; the views are in handlers/pages/authorize.py.
 """
 
 import logging
+import re
 from dataclasses import dataclass
 from functools import cached_property
 
 from authlib.integrations.flask_oauth2 import AuthorizationServer
-from authlib.oauth2.rfc6749 import (ClientMixin, InvalidRequestError, InvalidScopeError, OAuth2Error, OAuth2Payload, OAuth2Request)
+from authlib.oauth2.rfc6749 import (ClientMixin, InvalidRequestError, InvalidScopeError,
+                                    OAuth2Error, OAuth2Payload, OAuth2Request)
 from authlib.oauth2.rfc6749.grants import AuthorizationCodeGrant, ClientCredentialsGrant, RefreshTokenGrant
 from authlib.oauth2.rfc7009 import RevocationEndpoint
 from authlib.oauth2.rfc7636 import CodeChallenge
@@ -23,6 +25,7 @@ AUTHORIZE, TOKEN, REVOKE = "/oauth/authorize", "/oauth/token", "/oauth/revoke"
 SERVER_METADATA, RESOURCE_METADATA = "/.well-known/oauth-authorization-server", "/.well-known/oauth-protected-resource"
 CLIENT_AUTHENTICATION = ["client_secret_basic", "client_secret_post", "none"]
 GRANT_TYPES = ["authorization_code", "refresh_token", "client_credentials"]
+PLAIN = re.compile(r"[ !#-\[\]-~]*")       # RFC 6749, section 5.2
 REPEATABLE = {"resource"}       # RFC 8707, section 2; everything else may be given once
 
 logging.getLogger("authlib").setLevel("INFO")   # on DEBUG it logs the tokens that it issues
@@ -55,7 +58,7 @@ class Request(OAuth2Request):
             if len(values) > 1 and name not in REPEATABLE:
                 raise InvalidRequestError("A parameter is given twice.")
             # Authlib repeats what it was given, and breaks on what RFC 6749 does not allow there.
-            if name != "state" and not all(text.isascii() and text.isprintable() and not set(text) & set('"\\') for text in values):
+            if name != "state" and not all(PLAIN.fullmatch(text) for text in values):
                 raise InvalidRequestError("A parameter has characters that none may have.")
         if set(parameters.getlist("resource")) - {base_url, f"{base_url}/", f"{base_url}/v1"}:
             raise InvalidTarget("There are no tokens for this resource here.")
@@ -123,9 +126,10 @@ class _CodeGrant(AuthorizationCodeGrant):
         consent, app = request.user, request.client.row
         grant = Grant.add(oauth_client_id=app.id, team_id=consent.user.team_id, user_id=consent.user.id, mode=app.mode,
                           client_id=consent.client_id, scopes=request.scope.split())
-        audit.record(audit.Actor(consent.user.id), "grant.given", grant.id, team_id=grant.team_id, mode=grant.mode, oauthClientId=app.id,
-                     clientId=grant.client_id, scopes=grant.scopes)
-        Code.issue(code, grant, redirect_uri=request.payload.redirect_uri, code_challenge=request.payload.data["code_challenge"])
+        audit.record(audit.Actor(consent.user.id), "grant.given", grant.id, team_id=grant.team_id, mode=grant.mode,
+                     oauthClientId=app.id, clientId=grant.client_id, scopes=grant.scopes)
+        Code.issue(code, grant, redirect_uri=request.payload.redirect_uri,
+                   code_challenge=request.payload.data["code_challenge"])
 
     def query_authorization_code(self, code, client):
         row = oauth.use(Code, code, client.row.id)

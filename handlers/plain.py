@@ -21,13 +21,12 @@ SILENCE = 5.0       # seconds without a sign of life of any worker; they give on
 
 def views(contract, services):
     """The view of each of PATHS, by path."""
-    yaml_text = contract.path.read_bytes()
+    yaml_text, base_url = contract.path.read_bytes(), services.config.base_url
     return {"/v1/openapi.yaml": _document(yaml_text, "application/yaml"),
             "/v1/openapi.json": _document(orjson.dumps(contract.document), "application/json"),
             METADATA: _document(orjson.dumps(_client_metadata(services)), "application/json"),
-            SERVER_METADATA: _document(orjson.dumps(server_metadata(services.config.base_url, contract.scopes)), "application/json"),
-            RESOURCE_METADATA: _document(orjson.dumps(resource_metadata(services.config.base_url, contract.scopes)),
-                                         "application/json"),
+            SERVER_METADATA: _document(orjson.dumps(server_metadata(base_url, contract.scopes)), "application/json"),
+            RESOURCE_METADATA: _document(orjson.dumps(resource_metadata(base_url, contract.scopes)), "application/json"),
             "/ready": _readiness(services)}
 
 

@@ -55,8 +55,8 @@ def typed() -> Actor:
 
 def record(actor: Actor, action: str, object_id: str, *, team_id=None, mode=None, **detail) -> None:
     """Writes a line, in the caller's transaction. `detail` holds ids, names and states; never a secret."""
-    Entry.insert(team_id=team_id, mode=mode, actor=actor.name, credential_id=actor.credential_id, action=action, object_id=object_id,
-                 detail={name: value for name, value in detail.items() if value is not None}).execute()
+    Entry.insert(team_id=team_id, mode=mode, actor=actor.name, credential_id=actor.credential_id, action=action,
+                 object_id=object_id, detail={name: value for name, value in detail.items() if value is not None}).execute()
 
 
 def trail(*, team_id=None, object_id=None, limit=100) -> list[Entry]:

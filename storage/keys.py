@@ -28,13 +28,15 @@ WITH used AS (
 )
 SELECT k.id, k.team_id, k.user_id, k.client_id, k.mode, k.scopes, t.plan_expires_at IS NULL OR t.plan_expires_at > now()
 FROM api_keys AS k JOIN teams AS t ON t.id = k.team_id JOIN users AS u ON u.id = k.user_id
-WHERE k.digest = %(digest)s AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > now()) AND u.disabled_at IS NULL
+WHERE k.digest = %(digest)s AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > now())
+AND u.disabled_at IS NULL
 """
 # One person's allowance with one app is one, however many tokens there are.
 IDENTIFY_TOKEN = """
 WITH used AS (
     UPDATE oauth_grants AS g SET last_used_at = now() FROM oauth_tokens AS o
-    WHERE o.digest = %(digest)s AND g.id = o.grant_id AND (g.last_used_at IS NULL OR g.last_used_at < now() - interval '1 minute')
+    WHERE o.digest = %(digest)s AND g.id = o.grant_id
+    AND (g.last_used_at IS NULL OR g.last_used_at < now() - interval '1 minute')
 )
 SELECT a.id || '/' || g.user_id, g.team_id, g.user_id, g.client_id, g.mode, o.scopes,
        t.plan_expires_at IS NULL OR t.plan_expires_at > now()
@@ -62,7 +64,8 @@ class TwoActive(Exception):
     """The key is being replaced already."""
 
 
-def create(*, team_id, user_id, mode, scopes=SCOPES, client_id=None, name="", expires_at=None, replaces=None) -> tuple[str, ApiKey]:
+def create(*, team_id, user_id, mode, scopes=SCOPES, client_id=None, name="", expires_at=None,
+           replaces=None) -> tuple[str, ApiKey]:
     """Makes a key; returns the key itself, which is kept nowhere, and its row."""
     key = fresh(f"sk_{mode}")
     row = ApiKey.add(team_id=team_id, user_id=user_id, client_id=client_id, mode=mode, name=name, digest=digest(key),

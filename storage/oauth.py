@@ -133,7 +133,8 @@ def use(kind, token: str, oauth_client_id: str):
     row = (query if kind is Code else query.where(Token.kind == "refresh")).for_update().get_or_none()
     if row is None:
         return None
-    row.grant = Grant.get_or_none(Grant.id == row.grant_id, Grant.oauth_client_id == oauth_client_id, Grant.revoked_at.is_null())
+    theirs = Grant.oauth_client_id == oauth_client_id
+    row.grant = Grant.get_or_none(Grant.id == row.grant_id, theirs, Grant.revoked_at.is_null())
     if row.grant is not None and row.used_at is not None:
         row.grant.revoke()
         return None

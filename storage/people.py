@@ -47,7 +47,7 @@ class Session(Model):
 
 
 def set_password(user: User, password: str) -> None:
-    """Gives `user` this password and ends the sessions of the old one. Raises ValueError for one that is too short or too long."""
+    """Gives `user` this password and ends the sessions of the old one. Raises ValueError for a bad length."""
     shortest, longest = PASSWORD_LENGTHS
     if not shortest <= len(password) <= longest:
         raise ValueError(f"a password has {shortest} to {longest} characters")
@@ -96,8 +96,8 @@ def of_session(token: str) -> User | None:
     """Who is signed in with this cookie."""
     if not keys.well_formed(token, ("in",)):
         return None
-    live = User.select().join(Session, on=(Session.user_id == User.id))
-    return live.where(Session.digest == keys.digest(token), Session.expires_at > fn.now(), User.disabled_at.is_null()).get_or_none()
+    theirs = User.select().join(Session, on=(Session.user_id == User.id)).where(Session.digest == keys.digest(token))
+    return theirs.where(Session.expires_at > fn.now(), User.disabled_at.is_null()).get_or_none()
 
 
 def end_session(token: str) -> None:

@@ -60,4 +60,6 @@ def _all(model):
 
 
 def _free(model):
-    return [model.renewing_until.is_null() | (model.renewing_until < fn.clock_timestamp())] if hasattr(model, "renewing_until") else []
+    if not hasattr(model, "renewing_until"):
+        return []
+    return [model.renewing_until.is_null() | (model.renewing_until < fn.clock_timestamp())]

@@ -16,7 +16,7 @@ from tests.service import Http
 
 LATER = datetime.now(UTC) + timedelta(days=1)
 HOUR = timedelta(hours=1)
-REFUSED = {"nobody": 401, "revoked key": 401, "expired key": 401, "disabled user": 401, "no scope": 403, "no plan": 403,
+REFUSED = {"nobody": 401, "revoked key": 401, "expired key": 401, "disabled user": 401, "disabled user's token": 401, "no scope": 403, "no plan": 403,
            "token without scope": 403, "revoked token": 401, "expired token": 401, "revoked app": 401}
 FOREIGN = ("other team", "other client", "other mode", "other team's token")
 FRIENDS = ("owner", "colleague", "own client", "owner's token", "own client's token")
@@ -63,7 +63,8 @@ ROWS = [
     Row("list_posts", "all", 200, 200),
     Row("list_posts", "a client's", 200, 404, query=_client, but=(("other mode", 200),)),
     Row("update_post", "a client's", 200, 404, id=lambda o: o.post, body=lambda o: {"caption": "changed"}),
-    Row("update_post", "the team's", 200, 404, id=lambda o: o.team_post, body=lambda o: {"caption": "changed"}, but=CLIENTS_ONLY),
+    Row("update_post", "the team's", 200, 404, id=lambda o: o.team_post,
+        body=lambda o: {"caption": "changed"}, but=CLIENTS_ONLY),
     Row("cancel_post", "a client's", 200, 404, id=lambda o: o.post),
     Row("cancel_post", "the team's", 200, 404, id=lambda o: o.team_post, but=CLIENTS_ONLY),
     Row("retry_post", "a client's", 202, 404, id=lambda o: o.failed_post),
@@ -83,7 +84,8 @@ ROWS = [
         but=(("other mode", 201),)),
     Row("list_todays_ideas", "all", 200, 200),
     Row("list_todays_ideas", "a client's", 200, 404, query=_client, but=(("other mode", 200),)),
-    Row("update_idea", "a client's", 200, 404, id=lambda o: o.idea, body=lambda o: {"content": "changed"}, but=(("colleague", 404),)),
+    Row("update_idea", "a client's", 200, 404, id=lambda o: o.idea,
+        body=lambda o: {"content": "changed"}, but=(("colleague", 404),)),
     Row("update_idea", "the team's", 200, 404, id=lambda o: o.team_idea, body=lambda o: {"content": "changed"},
         but=(("colleague", 404), *CLIENTS_ONLY)),
 ]
@@ -113,7 +115,8 @@ class World:
     def __init__(self, url, store_address, environ):
         self.url, self.public_url, self.environ = url, store_address.public_url.rstrip("/"), environ
         self.team = Team.add(name=f"{self.CANARY} team")
-        self.ann, self.bob, self.gone = (User.add(team_id=self.team.id, name=f"{self.CANARY} {name}") for name in ("Ann", "Bob", "Zoe"))
+        self.ann, self.bob, self.gone = (
+            User.add(team_id=self.team.id, name=f"{self.CANARY} {name}") for name in ("Ann", "Bob", "Zoe"))
         self.client, self.other_client = (Client.add(team_id=self.team.id, name=f"{self.CANARY} {name}") for name in ("X", "Y"))
         self.strangers = Team.add(name="Strangers")
         self.stranger = User.add(team_id=self.strangers.id, name="Eve")
@@ -126,7 +129,8 @@ class World:
         teams, clients = (self._made(mode, client_id) for client_id in (None, self.client.id))
         failed = self._post(mode, self.client.id)
         error = {"code": "external_service_error", "message": "x", "retryable": True}
-        steps = ({"status": "publishing", "stage": "preparing"}, {"status": "failed", "stage": None, "error": error, "next_at": None})
+        steps = ({"status": "publishing", "stage": "preparing"}, {
+                 "status": "failed", "stage": None, "error": error, "next_at": None})
         for step in steps:
             Target.update(**step).where(Target.post_id == failed).execute()
         return Objects(self.client.id, failed_post=failed, **clients, **{f"team_{name}": value for name, value in teams.items()})
@@ -143,7 +147,8 @@ class World:
         key = f"{self.team.id}/{mode}/{keys.fresh('in')}.png"
         Media.add(**mine, key=key, state="ready", mime_type="image/png", bytes=9, width=600, height=600, animated=False)
         name = f"{self.CANARY}-{keys.fresh('in')}"
-        account = Account.add(**owned, platform="gbp", username=name, display_name=name, host="", platform_id=name, status="connected")
+        account = Account.add(**owned, platform="gbp", username=name, display_name=name,
+                              host="", platform_id=name, status="connected")
         idea = Idea.add(**mine, content=name, source_url="https://example.net")
         return {"post": self._post(mode, client_id), "idea": idea.id, "account": account.id, "media": f"{self.public_url}/{key}"}
 
@@ -160,7 +165,8 @@ class World:
         keys.revoke(self.team.id, keys.ApiKey.get(keys.ApiKey.digest == keys.digest(revoked.key)).id)
         given = {
             "nobody": Http(self.url), "revoked key": revoked, "expired key": self._key(self.ann, mode, expires_at=datetime.now(UTC) - HOUR),
-            "disabled user": self._key(self.gone, mode), "no plan": self._key(lapsed, mode),
+            "disabled user": self._key(self.gone, mode), "disabled user's token": self._token(self.gone, mode),
+            "no plan": self._key(lapsed, mode),
             "revoked token": self._token(self.ann, mode, revoke=True), "expired token": self._token(self.ann, mode, lasts=-HOUR),
             "revoked app": self._token(self.ann, mode, end_app=True),
             "other team": self._key(self.stranger, mode), "other client": self._key(self.ann, mode, client_id=self.other_client.id),
@@ -179,8 +185,10 @@ class World:
         return Http(self.url, keys.create(team_id=user.team_id, user_id=user.id, mode=mode, **values)[0])
 
     def _token(self, user, mode, *, client_id=None, scopes=keys.SCOPES, lasts=HOUR, revoke=False, end_app=False):
-        app, _ = OAuthClient.create(confidential=False, name="x", mode=mode, redirect_uris=["https://x.example"], scopes=list(keys.SCOPES))
-        grant = Grant.add(oauth_client_id=app.id, team_id=user.team_id, user_id=user.id, client_id=client_id, mode=mode, scopes=list(scopes))
+        app, _ = OAuthClient.create(confidential=False, name="x", mode=mode, redirect_uris=[
+                                    "https://x.example"], scopes=list(keys.SCOPES))
+        grant = Grant.add(oauth_client_id=app.id, team_id=user.team_id, user_id=user.id,
+                          client_id=client_id, mode=mode, scopes=list(scopes))
         token = keys.fresh("at")
         grant.issue("access", token, list(scopes), lasts)
         if revoke:

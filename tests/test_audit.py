@@ -34,7 +34,8 @@ def test_what_becomes_of_a_post_by_whose_hand(member, connection):
                member.live.delete(f"/v1/posts/{post}")]
     assert {answer.status for answer in refused} == {404, 422} and http.delete(f"/v1/posts/{post}").status == 200
     assert http.delete(f"/v1/posts/{post}").status == 409
-    assert trail(member) == [(me, key, "post.created", post), (other.user_id, other.id, "post.changed", post), (me, key, "post.canceled", post)]
+    assert trail(member) == [(me, key, "post.created", post), (other.user_id,
+                 other.id, "post.changed", post), (me, key, "post.canceled", post)]
 
 
 def test_what_becomes_of_an_account(member, environ, connection):
@@ -55,7 +56,8 @@ def test_what_becomes_of_credentials(member, environ, connection):
                     ("command", "user.disabled", member.user.id)]
     listed = rows(environ, "audit", "list", *team)
     assert [(entry["action"], entry["objectId"]) for entry in listed] == [act[1:] for act in acts]
-    assert listed[1]["detail"]["replaces"] == made["id"] and new["id"] in posthorn(environ, "audit", "list", "--object", new["id"])
+    assert listed[1]["detail"]["replaces"] == made["id"] and new["id"] in posthorn(
+        environ, "audit", "list", "--object", new["id"])
     text = posthorn(environ, "audit", "list", *team)
     assert made["key"][8:] not in text and new["key"][8:] not in text
 

@@ -77,7 +77,8 @@ def seal(member, vault, **values):
     """An account of the member, sealed by this vault."""
     row = Account.add(team_id=member.team.id, platform="gbp", username="a", display_name="A", host="", platform_id=new_key(),
                       status="connected", **values)
-    Account.update(credentials=vault.seal(owner(row.team_id, row.id), {"accessToken": "canary"})).where(Account.id == row.id).execute()
+    Account.update(credentials=vault.seal(owner(row.team_id, row.id), {
+                   "accessToken": "canary"})).where(Account.id == row.id).execute()
     return row.id
 
 

@@ -27,7 +27,8 @@ def snapshot(environ, store_address, world):
     one = ("SELECT '{0}', team_id, md5(string_agg((to_jsonb(t) - 'last_used_at')::text, '|' ORDER BY to_jsonb(t)::text)) "
            "FROM {0} AS t WHERE team_id = ANY(%(teams)s) GROUP BY team_id")
     query = " UNION ALL ".join(one.format(table) for table in tables if table not in UNWATCHED)
-    store = Minio(store_address.endpoint_url.partition("://")[2], store_address.access_key, store_address.secret_key, secure=False)
+    store = Minio(store_address.endpoint_url.partition("://")[2],
+                  store_address.access_key, store_address.secret_key, secure=False)
 
     def take():
         teams = [world.team.id, world.strangers.id, world.lapsed.id]

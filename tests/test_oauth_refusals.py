@@ -78,7 +78,8 @@ def test_a_refresh_token_is_good_for_nothing_else(member, ann):
     ({"code_verifier": VERIFIER + "v"}, "invalid_grant"), ({"code_verifier": "short"}, "invalid_request"),
     ({"redirect_uri": BACK + "/"}, "invalid_grant"), ({"redirect_uri": None}, "invalid_grant"),
     ({"code": "ac_nonsense"}, "invalid_grant"), ({"code": None}, "invalid_request"), ({"code": "é\0"}, "invalid_request"),
-    ({"client_id": "app_nobody"}, "invalid_client"), ({"client_id": None}, "invalid_client"), ({"client_id": "\0"}, "invalid_request"),
+    ({"client_id": "app_nobody"}, "invalid_client"), ({"client_id": None},
+     "invalid_client"), ({"client_id": "\0"}, "invalid_request"),
     ({"client_secret": "cs_guess"}, "invalid_client"), ({"grant_type": "password"}, "unsupported_grant_type"),
     ({"grant_type": "implicit\""}, "invalid_request"), ({"grant_type": ["authorization_code", "password"]}, "invalid_request"),
     ({"resource": "https://elsewhere.example"}, "invalid_target")], ids=str)
@@ -106,8 +107,10 @@ def test_a_confidential_app_needs_its_secret_and_the_proof(member, ann):
     assert redeem(member.url, client, code, client_secret=secret, code_verifier="w" * 43).body["error"] == "invalid_grant"
     given = redeem(member.url, client, code, client_secret=secret).body
     assert refresh(member.url, client, given["refresh_token"]).body["error"] == "invalid_client"
-    assert form(member.url, "/oauth/revoke", {"token": given["access_token"], "client_id": client.id}).body["error"] == "invalid_client"
-    own = form(member.url, "/oauth/token", {"grant_type": "client_credentials", "client_id": client.id, "client_secret": secret})
+    assert form(member.url, "/oauth/revoke", {"token": given["access_token"],
+                "client_id": client.id}).body["error"] == "invalid_client"
+    own = form(member.url, "/oauth/token", {"grant_type": "client_credentials",
+               "client_id": client.id, "client_secret": secret})
     assert own.body["error"] == "unauthorized_client"
     broken = form(member.url, "/oauth/token", {"grant_type": "client_credentials"}, headers={"Authorization": "Basic //79"})
     assert (broken.status, broken.body["error"]) == (401, "invalid_client")
@@ -181,7 +184,8 @@ def test_answers_of_two_servers_cannot_be_mixed_up(member, ann, environ, monkeyp
         assert answered(back)["iss"] == member.url != asked["issuer"]
         with pytest.raises(MismatchingStateError):
             session.fetch_token(asked["token_endpoint"], authorization_response=back, include_client_id=True)
-        assert redeem(url, client, answered(back)["code"], code_verifier=session._code_verifier).body["error"] == "invalid_grant"
+        assert redeem(url, client, answered(back)["code"],
+                      code_verifier=session._code_verifier).body["error"] == "invalid_grant"
     finally:
         process.stop()
 

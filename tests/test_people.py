@@ -1,6 +1,6 @@
 """People sign in: by password, by link; and the commands that let them, and end it."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import click
 import pytest
@@ -33,7 +33,8 @@ def test_a_person_is_let_in_by_commands_alone(environ, api_url, connection):
     login = f"Bob+{team['id'][-6:]}@example.net"
     bob = rows(environ, "user", "create", "Bob", "--login", login, "--team", team["id"])[0]
     assert (bob["login"], bob["password"]) == (login.lower(), None)
-    assert "12 to 200 characters" in posthorn(environ, "user", "password", bob["id"], "--team", team["id"], stdin="short\n", fails=True)
+    assert "12 to 200 characters" in posthorn(
+        environ, "user", "password", bob["id"], "--team", team["id"], stdin="short\n", fails=True)
     assert posthorn(environ, "user", "password", login, "--team", team["id"], stdin=f"{PASSWORD}\n").startswith("set")
     assert PASSWORD not in posthorn(environ, "user", "list", "--team", team["id"], "--json")
     made = rows(environ, "oauth-client", "create", "Idea Clipper", "--redirect", BACK, "--scope", "ideas:write")[0]
@@ -44,7 +45,8 @@ def test_a_person_is_let_in_by_commands_alone(environ, api_url, connection):
     person = Person(api_url)
     asked = person.sign_in(person.open(address(api_url, Made)), login)
     assert "code=" in person.allow(asked)
-    assert "somebody else signs in as" in posthorn(environ, "user", "login", team["userId"], login, "--team", team["id"], fails=True)
+    assert "somebody else signs in as" in posthorn(
+        environ, "user", "login", team["userId"], login, "--team", team["id"], fails=True)
     assert posthorn(environ, "oauth-client", "revoke", made["id"]) == "revoked\n"
     assert page(person.open(address(api_url, Made)), 400)
     assert "no such OAuth client" in posthorn(environ, "oauth-client", "revoke", made["id"], fails=True)
@@ -87,7 +89,8 @@ def test_the_cookie_is_kept_from_scripts_and_other_sites(member, login, environ)
     process, url = start_api({**environ, "POSTHORN_BASE_URL": "https://posthorn.example"})
     try:
         cookie = Person(url).open(address(url, app()[0])).headers["Set-Cookie"]
-        assert cookie.startswith("__Host-posthorn-form=in_") and "Secure" in cookie and "Path=/" in cookie and "Domain" not in cookie
+        assert cookie.startswith(
+            "__Host-posthorn-form=in_") and "Secure" in cookie and "Path=/" in cookie and "Domain" not in cookie
     finally:
         process.stop()
 

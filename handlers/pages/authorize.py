@@ -15,6 +15,7 @@ from storage.database import database, with_connection
 from storage.models import Client, Team
 
 METHODS = {AUTHORIZE: ["GET", "HEAD", "POST"], TOKEN: ["POST"], REVOKE: ["POST"]}
+TOO_MANY = "Too many wrong credentials from this address."
 TEAM = "team"       # the choice of everything instead of one agency client
 
 
@@ -61,8 +62,8 @@ def _ask(config, scopes, asked, grant, user):
     app = grant.client.row
     of_team = Client.select().where(Client.team_id == user.team_id, Client.status == "active").order_by(Client.name, Client.id)
     limit = app.client_id and Client.get_by_id(app.client_id)
-    return page("consent.html", 200, goes_to=grant.redirect_uri, app=app, user=user, team=Team.get_by_id(user.team_id), limit=limit,
-                clients=[] if limit else list(of_team), whole=TEAM, form_token=sign_in.form_token(config),
+    return page("consent.html", 200, goes_to=grant.redirect_uri, app=app, user=user, team=Team.get_by_id(user.team_id),
+                limit=limit, clients=[] if limit else list(of_team), whole=TEAM, form_token=sign_in.form_token(config),
                 scopes=[scopes[name] for name in asked.scope.split()], redirect_uri=grant.redirect_uri,
                 sign_out=f"{sign_in.SIGN_OUT}?{request.query_string.decode('latin-1')}")
 
@@ -108,7 +109,7 @@ def _machine(config, act):
         with with_connection():
             allowance = buckets.take(f"address:{request.remote_addr}", config.failed_credentials_limit)
         if not allowance.taken:
-            body = json.dumps({"error": "temporarily_unavailable", "error_description": "Too many wrong credentials from this address."})
+            body = json.dumps({"error": "temporarily_unavailable", "error_description": TOO_MANY})
             return Response(body, 429, {"Retry-After": str(allowance.retry_after)}, content_type="application/json")
     return answer
 
