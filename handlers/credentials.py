@@ -54,7 +54,8 @@ def list_keys(services, team_id, as_json):
     rows = ApiKey.select().where(ApiKey.team_id == team_of(team_id).id).order_by(ApiKey.created_at)
     show([{"id": row.id, "name": row.name, "mode": row.mode, "key": f"sk_{row.mode}_…{row.last_four}",
            "scopes": " ".join(row.scopes), "clientId": row.client_id, "userId": row.user_id,
-           "expiresAt": wire_time(row.expires_at), "lastUsedAt": wire_time(row.last_used_at), "revokedAt": wire_time(row.revoked_at)} for row in rows], as_json)
+           "expiresAt": wire_time(row.expires_at), "lastUsedAt": wire_time(row.last_used_at),
+           "revokedAt": wire_time(row.revoked_at)} for row in rows], as_json)
 
 
 @key.command("revoke")

@@ -101,8 +101,8 @@ def _in_force():
 
 def revoke(team_id: str, key_id: str) -> bool:
     """Ends a key at once; False when the team has no such key in force."""
-    query = ApiKey.update(revoked_at=fn.now()).where(ApiKey.team_id == team_id, ApiKey.id == key_id, ApiKey.revoked_at.is_null())
-    return query.execute() == 1
+    known = ApiKey.team_id == team_id, ApiKey.id == key_id
+    return ApiKey.update(revoked_at=fn.now()).where(*known, ApiKey.revoked_at.is_null()).execute() == 1
 
 
 def identify(token: str) -> Caller | None:

@@ -16,7 +16,9 @@ from tests.service import Http
 
 LATER = datetime.now(UTC) + timedelta(days=1)
 HOUR = timedelta(hours=1)
-REFUSED = {"nobody": 401, "revoked key": 401, "expired key": 401, "disabled user": 401, "disabled user's token": 401, "no scope": 403, "no plan": 403,
+IDEA = {"content": "x", "sourceUrl": "https://example.net"}
+REFUSED = {"nobody": 401, "revoked key": 401, "expired key": 401, "disabled user": 401,
+           "disabled user's token": 401, "no scope": 403, "no plan": 403,
            "token without scope": 403, "revoked token": 401, "expired token": 401, "revoked app": 401}
 FOREIGN = ("other team", "other client", "other mode", "other team's token")
 FRIENDS = ("owner", "colleague", "own client", "owner's token", "own client's token")
@@ -79,8 +81,8 @@ ROWS = [
     Row("disconnect_account", "the team's", 200, 404, mode="live", id=lambda o: o.team_account, but=CLIENTS_ONLY),
     Row("list_clients", "all", 200, 200),
     Row("list_platforms", "no object", 200, 200),
-    Row("create_idea", "no object", 201, 201, body=lambda o: {"content": "x", "sourceUrl": "https://example.net"}),
-    Row("create_idea", "a client", 201, 404, body=lambda o: {"content": "x", "sourceUrl": "https://example.net", "clientId": o.client},
+    Row("create_idea", "no object", 201, 201, body=lambda o: IDEA),
+    Row("create_idea", "a client", 201, 404, body=lambda o: {**IDEA, "clientId": o.client},
         but=(("other mode", 201),)),
     Row("list_todays_ideas", "all", 200, 200),
     Row("list_todays_ideas", "a client's", 200, 404, query=_client, but=(("other mode", 200),)),
@@ -129,14 +131,15 @@ class World:
         teams, clients = (self._made(mode, client_id) for client_id in (None, self.client.id))
         failed = self._post(mode, self.client.id)
         error = {"code": "external_service_error", "message": "x", "retryable": True}
-        steps = ({"status": "publishing", "stage": "preparing"}, {
-                 "status": "failed", "stage": None, "error": error, "next_at": None})
+        steps = ({"status": "publishing", "stage": "preparing"},
+                 {"status": "failed", "stage": None, "error": error, "next_at": None})
         for step in steps:
             Target.update(**step).where(Target.post_id == failed).execute()
-        return Objects(self.client.id, failed_post=failed, **clients, **{f"team_{name}": value for name, value in teams.items()})
+        teams = {f"team_{name}": value for name, value in teams.items()}
+        return Objects(self.client.id, failed_post=failed, **clients, **teams)
 
     def secrets(self, objects, caller):
-        """What `caller` must not be told: strangers nothing of the team, its own other credentials no object that is not theirs."""
+        """What `caller` must not be told: strangers nothing of the team, its own other credentials no object beyond theirs."""
         ids = list(vars(objects).values())
         own = {"other client": ids, "other mode": ids[1:]}      # the clients of a team are the same in both modes
         return own.get(caller, [self.CANARY, self.team.id, self.ann.id, *ids])
@@ -150,7 +153,8 @@ class World:
         account = Account.add(**owned, platform="gbp", username=name, display_name=name,
                               host="", platform_id=name, status="connected")
         idea = Idea.add(**mine, content=name, source_url="https://example.net")
-        return {"post": self._post(mode, client_id), "idea": idea.id, "account": account.id, "media": f"{self.public_url}/{key}"}
+        media = f"{self.public_url}/{key}"
+        return {"post": self._post(mode, client_id), "idea": idea.id, "account": account.id, "media": media}
 
     def _post(self, mode, client_id):
         caller = keys.Caller("", self.team.id, self.ann.id, None, mode, frozenset(), True)
@@ -164,12 +168,15 @@ class World:
         revoked = self._key(self.ann, mode)
         keys.revoke(self.team.id, keys.ApiKey.get(keys.ApiKey.digest == keys.digest(revoked.key)).id)
         given = {
-            "nobody": Http(self.url), "revoked key": revoked, "expired key": self._key(self.ann, mode, expires_at=datetime.now(UTC) - HOUR),
+            "nobody": Http(self.url), "revoked key": revoked,
+            "expired key": self._key(self.ann, mode, expires_at=datetime.now(UTC) - HOUR),
             "disabled user": self._key(self.gone, mode), "disabled user's token": self._token(self.gone, mode),
             "no plan": self._key(lapsed, mode),
-            "revoked token": self._token(self.ann, mode, revoke=True), "expired token": self._token(self.ann, mode, lasts=-HOUR),
+            "revoked token": self._token(self.ann, mode, revoke=True),
+            "expired token": self._token(self.ann, mode, lasts=-HOUR),
             "revoked app": self._token(self.ann, mode, end_app=True),
-            "other team": self._key(self.stranger, mode), "other client": self._key(self.ann, mode, client_id=self.other_client.id),
+            "other team": self._key(self.stranger, mode),
+            "other client": self._key(self.ann, mode, client_id=self.other_client.id),
             "other mode": self._key(self.ann, other), "other team's token": self._token(self.stranger, mode),
             "owner": self._key(self.ann, mode), "colleague": self._key(self.bob, mode),
             "own client": self._key(self.ann, mode, client_id=self.client.id), "owner's token": self._token(self.ann, mode),
@@ -179,14 +186,15 @@ class World:
     def lacking(self, scope, mode):
         """Callers of the owner who have every scope but this one."""
         rest = [one for one in keys.SCOPES if one != scope]
-        return {"no scope": self._key(self.ann, mode, scopes=rest), "token without scope": self._token(self.ann, mode, scopes=rest)}
+        return {"no scope": self._key(self.ann, mode, scopes=rest),
+                "token without scope": self._token(self.ann, mode, scopes=rest)}
 
     def _key(self, user, mode, **values):
         return Http(self.url, keys.create(team_id=user.team_id, user_id=user.id, mode=mode, **values)[0])
 
     def _token(self, user, mode, *, client_id=None, scopes=keys.SCOPES, lasts=HOUR, revoke=False, end_app=False):
-        app, _ = OAuthClient.create(confidential=False, name="x", mode=mode, redirect_uris=[
-                                    "https://x.example"], scopes=list(keys.SCOPES))
+        app, _ = OAuthClient.create(confidential=False, name="x", mode=mode,
+                                    redirect_uris=["https://x.example"], scopes=list(keys.SCOPES))
         grant = Grant.add(oauth_client_id=app.id, team_id=user.team_id, user_id=user.id,
                           client_id=client_id, mode=mode, scopes=list(scopes))
         token = keys.fresh("at")

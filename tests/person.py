@@ -15,6 +15,7 @@ from storage.oauth import OAuthClient
 from tests.service import Answer, Http
 
 BACK = "https://abcdefghijklmnop.chromiumapp.org/signed-in"     # where Chrome takes an extension's people back
+FORM = re.compile(r'<form method="post"(?: action="([^"]*)")?>(.*?)</form>', re.S)
 PASSWORD = "correct horse battery"
 VERIFIER = "v" * 43
 CHALLENGE = urlsafe_b64encode(sha256(VERIFIER.encode()).digest()).decode().rstrip("=")
@@ -45,7 +46,7 @@ class Person:
 
     def press(self, answer, button="", **values):
         """Fills in and sends the form of a page that has the button with this text."""
-        for action, inner in re.findall(r"<form method=\"post\"(?: action=\"([^\"]*)\")?>(.*?)</form>", answer.raw.decode(), re.S):
+        for action, inner in FORM.findall(answer.raw.decode()):
             if button in inner:
                 hidden = re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', inner)
                 return self.open(unescape(action) or self.at, {**{name: unescape(value) for name, value in hidden}, **values})
@@ -80,7 +81,8 @@ def address(url, client, **changes):
     """Where `client` sends a person to ask for access; a change to None leaves a parameter out."""
     parameters = {"response_type": "code", "client_id": client.id, "redirect_uri": BACK, "state": "s-1", "scope": "ideas:write",
                   "code_challenge": CHALLENGE, "code_challenge_method": "S256", **changes}
-    return f"{url}/oauth/authorize?{urlencode({name: value for name, value in parameters.items() if value is not None}, doseq=True)}"
+    given = {name: value for name, value in parameters.items() if value is not None}
+    return f"{url}/oauth/authorize?{urlencode(given, doseq=True)}"
 
 
 def answered(location):

@@ -30,12 +30,13 @@ def test_what_becomes_of_a_post_by_whose_hand(member, connection):
     colleague = member.colleague()
     other = ApiKey.get(ApiKey.digest == keys.digest(colleague.key))
     assert colleague.patch(f"/v1/posts/{post}", {"caption": "y"}).status == 200
-    refused = [http.post("/v1/posts", {**POST, "media": ["https://x.example/y"]}), http.patch(f"/v1/posts/{post}", {"scheduleAt": "2020-01-01T00:00:00Z"}),
+    refused = [http.post("/v1/posts", {**POST, "media": ["https://x.example/y"]}),
+               http.patch(f"/v1/posts/{post}", {"scheduleAt": "2020-01-01T00:00:00Z"}),
                member.live.delete(f"/v1/posts/{post}")]
     assert {answer.status for answer in refused} == {404, 422} and http.delete(f"/v1/posts/{post}").status == 200
     assert http.delete(f"/v1/posts/{post}").status == 409
-    assert trail(member) == [(me, key, "post.created", post), (other.user_id,
-                 other.id, "post.changed", post), (me, key, "post.canceled", post)]
+    assert trail(member) == [(me, key, "post.created", post), (other.user_id, other.id, "post.changed", post),
+                             (me, key, "post.canceled", post)]
 
 
 def test_what_becomes_of_an_account(member, environ, connection):
@@ -52,8 +53,8 @@ def test_what_becomes_of_credentials(member, environ, connection):
     posthorn(environ, "key", "revoke", made["id"], *team)
     posthorn(environ, "user", "disable", member.user.id, *team)
     acts = [(actor.split()[0], action, id_) for actor, _, action, id_ in trail(member)]
-    assert acts == [("command", "key.created", made["id"]), ("command", "key.rotated", new["id"]), ("command", "key.revoked", made["id"]),
-                    ("command", "user.disabled", member.user.id)]
+    assert acts == [("command", "key.created", made["id"]), ("command", "key.rotated", new["id"]),
+                    ("command", "key.revoked", made["id"]), ("command", "user.disabled", member.user.id)]
     listed = rows(environ, "audit", "list", *team)
     assert [(entry["action"], entry["objectId"]) for entry in listed] == [act[1:] for act in acts]
     assert listed[1]["detail"]["replaces"] == made["id"] and new["id"] in posthorn(

@@ -77,16 +77,17 @@ def seal(member, vault, **values):
     """An account of the member, sealed by this vault."""
     row = Account.add(team_id=member.team.id, platform="gbp", username="a", display_name="A", host="", platform_id=new_key(),
                       status="connected", **values)
-    Account.update(credentials=vault.seal(owner(row.team_id, row.id), {
-                   "accessToken": "canary"})).where(Account.id == row.id).execute()
+    sealed = vault.seal(owner(row.team_id, row.id), {"accessToken": "canary"})
+    Account.update(credentials=sealed).where(Account.id == row.id).execute()
     return row.id
 
 
 def test_everything_is_sealed_under_the_new_key_with_progress(member, connection):
     old, new = new_key(), new_key()
     ids = [seal(member, Vault((old,))) for _ in range(3)]
-    request = ConnectRequest.begin("connect_" + new_key()[:20], timedelta(minutes=5), team_id=member.team.id, user_id=member.user.id,
-                                   platform="gbp", digest=new_key().encode(), sealed=Vault((old,)).seal("x", {"state": "canary"}))
+    request = ConnectRequest.begin("connect_" + new_key()[:20], timedelta(minutes=5), team_id=member.team.id,
+                                   user_id=member.user.id, platform="gbp", digest=new_key().encode(),
+                                   sealed=Vault((old,)).seal("x", {"state": "canary"}))
     seen = list(reseal(Vault((new, old))))
     assert (seen[0].done, seen[-1].done) == (seen[-1].total, seen[-1].total) and seen[-1].total >= 4    # one object, updated
     for id_ in ids:
@@ -120,7 +121,8 @@ def test_what_a_worker_is_renewing_is_left_until_it_is_done(member, connection, 
 
 
 def test_every_column_that_is_sealed_is_known(connection):
-    columns = connection.execute_sql("SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'public' "
-                                     "AND data_type = 'bytea' AND column_name NOT LIKE '%%digest%%'").fetchall()
+    columns = connection.execute_sql(
+        "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'public' AND data_type = 'bytea' "
+        "AND column_name NOT LIKE '%%digest%%'").fetchall()
     known = {(model._meta.table_name, column) for model, column in SEALED.items()}
     assert set(columns) == known | {("idempotency_keys", "body"), ("oauth_clients", "secret")}      # an answer, and a digest

@@ -23,7 +23,7 @@ def snapshot(environ, store_address, world):
     """A function that gives the state of everything that is a team's; in the end the store is looked at as well."""
     with database.connection_context():
         tables = [name for name, in database.execute_sql(
-            "SELECT DISTINCT table_name FROM information_schema.columns WHERE table_schema = 'public' AND column_name = 'team_id'")]
+            "SELECT table_name FROM information_schema.columns WHERE table_schema = 'public' AND column_name = 'team_id'")]
     one = ("SELECT '{0}', team_id, md5(string_agg((to_jsonb(t) - 'last_used_at')::text, '|' ORDER BY to_jsonb(t)::text)) "
            "FROM {0} AS t WHERE team_id = ANY(%(teams)s) GROUP BY team_id")
     query = " UNION ALL ".join(one.format(table) for table in tables if table not in UNWATCHED)
@@ -43,7 +43,8 @@ def snapshot(environ, store_address, world):
 
 def asked(http, row, objects):
     operation = OPERATIONS[row.operation]
-    return http.request(operation.method, operation.path.replace("{id}", row.id(objects)) + row.query(objects), row.body(objects))
+    path = operation.path.replace("{id}", row.id(objects)) + row.query(objects)
+    return http.request(operation.method, path, row.body(objects))
 
 
 def test_every_operation_has_a_row():

@@ -27,8 +27,9 @@ def test_the_browser_extension_signs_in_saves_an_idea_and_edits_it(member, monke
     metadata = Http(member.url).get("/.well-known/oauth-authorization-server").body
     client, _ = app()
     can_sign_in(member.user, f"ann@{member.team.id}".lower())
-    session = OAuth2Session(client.id, redirect_uri=BACK, scope=["ideas:write", "ideas:read"], pkce="S256", auto_refresh_url=metadata[
-        "token_endpoint"], auto_refresh_kwargs={"client_id": client.id}, token_updater=lambda token: setattr(session, "token", token))
+    session = OAuth2Session(client.id, redirect_uri=BACK, scope=["ideas:write", "ideas:read"], pkce="S256",
+                            auto_refresh_url=metadata["token_endpoint"], auto_refresh_kwargs={"client_id": client.id},
+                            token_updater=lambda token: setattr(session, "token", token))
     url, state = session.authorization_url(metadata["authorization_endpoint"])
 
     person = Person(member.url)
@@ -41,8 +42,8 @@ def test_the_browser_extension_signs_in_saves_an_idea_and_edits_it(member, monke
 
     given = session.fetch_token(metadata["token_endpoint"], authorization_response=back, include_client_id=True)
     assert (given["token_type"], given["expires_in"], given["scope"]) == ("Bearer", 3600, ["ideas:write", "ideas:read"])
-    assert re.fullmatch("at_[0-9A-Za-z]{38}", given["access_token"]
-                        ) and re.fullmatch("rt_[0-9A-Za-z]{38}", given["refresh_token"])
+    assert re.fullmatch("at_[0-9A-Za-z]{38}", given["access_token"])
+    assert re.fullmatch("rt_[0-9A-Za-z]{38}", given["refresh_token"])
     idea = session.post(f"{member.url}/v1/ideas", json=IDEA).json()["data"]
     edited = session.patch(f"{member.url}/v1/ideas/{idea['id']}", json={"content": "Bread for supper"}).json()["data"]
     assert edited == {**idea, "content": "Bread for supper"} and member.test.get("/v1/ideas/today").data == {"ideas": [edited]}
@@ -62,10 +63,10 @@ def test_metadata_tells_all_a_program_needs(api_url):
     assert server["authorization_response_iss_parameter_supported"] is True
     assert server["grant_types_supported"] == ["authorization_code", "refresh_token", "client_credentials"]
     ends = {name: server[f"{name}_endpoint"] for name in ("authorization", "token", "revocation")}
-    assert ends == {"authorization": f"{api_url}/oauth/authorize",
-        "token": f"{api_url}/oauth/token", "revocation": f"{api_url}/oauth/revoke"}
-    assert f'resource_metadata="{api_url}/.well-known/oauth-protected-resource"' in Http(
-        api_url).get("/v1/posts").headers["WWW-Authenticate"]
+    assert ends == {"authorization": f"{api_url}/oauth/authorize", "token": f"{api_url}/oauth/token",
+                    "revocation": f"{api_url}/oauth/revoke"}
+    challenge = Http(api_url).get("/v1/posts").headers["WWW-Authenticate"]
+    assert f'resource_metadata="{api_url}/.well-known/oauth-protected-resource"' in challenge
 
 
 def test_nothing_that_opens_anything_is_kept_in_the_clear(member, connection):
@@ -106,13 +107,12 @@ def test_a_token_for_one_agency_client_sees_it_alone(member, choice):
 
 def test_client_credentials_act_as_their_user(member):
     client, secret = app(confidential=True, team_id=member.team.id, user_id=member.user.id, redirect_uris=[])
-    answer = form(member.url, "/oauth/token", {"grant_type": "client_credentials",
-                  "client_id": client.id, "client_secret": secret})
+    asked = {"grant_type": "client_credentials", "client_id": client.id, "client_secret": secret}
+    answer = form(member.url, "/oauth/token", asked)
     assert answer.status == 200 and answer.body.keys() == {"token_type", "access_token", "expires_in", "scope"}
     idea = bearer(member, answer.body["access_token"]).post("/v1/ideas", IDEA).data
     assert member.test.patch(f"/v1/ideas/{idea['id']}", {"topic": "x"}).status == 200
-    narrow = form(member.url, "/oauth/token", {"grant_type": "client_credentials", "client_id": client.id, "client_secret": secret,
-                                               "scope": "ideas:read"}).body
+    narrow = form(member.url, "/oauth/token", {**asked, "scope": "ideas:read"}).body
     assert bearer(member, narrow["access_token"]).post("/v1/ideas", IDEA).status == 403
 
 

@@ -78,8 +78,8 @@ def test_a_refresh_token_is_good_for_nothing_else(member, ann):
     ({"code_verifier": VERIFIER + "v"}, "invalid_grant"), ({"code_verifier": "short"}, "invalid_request"),
     ({"redirect_uri": BACK + "/"}, "invalid_grant"), ({"redirect_uri": None}, "invalid_grant"),
     ({"code": "ac_nonsense"}, "invalid_grant"), ({"code": None}, "invalid_request"), ({"code": "é\0"}, "invalid_request"),
-    ({"client_id": "app_nobody"}, "invalid_client"), ({"client_id": None},
-     "invalid_client"), ({"client_id": "\0"}, "invalid_request"),
+    ({"client_id": "app_nobody"}, "invalid_client"), ({"client_id": None}, "invalid_client"),
+    ({"client_id": "\0"}, "invalid_request"),
     ({"client_secret": "cs_guess"}, "invalid_client"), ({"grant_type": "password"}, "unsupported_grant_type"),
     ({"grant_type": "implicit\""}, "invalid_request"), ({"grant_type": ["authorization_code", "password"]}, "invalid_request"),
     ({"resource": "https://elsewhere.example"}, "invalid_target")], ids=str)
@@ -107,10 +107,10 @@ def test_a_confidential_app_needs_its_secret_and_the_proof(member, ann):
     assert redeem(member.url, client, code, client_secret=secret, code_verifier="w" * 43).body["error"] == "invalid_grant"
     given = redeem(member.url, client, code, client_secret=secret).body
     assert refresh(member.url, client, given["refresh_token"]).body["error"] == "invalid_client"
-    assert form(member.url, "/oauth/revoke", {"token": given["access_token"],
-                "client_id": client.id}).body["error"] == "invalid_client"
-    own = form(member.url, "/oauth/token", {"grant_type": "client_credentials",
-               "client_id": client.id, "client_secret": secret})
+    revoked = form(member.url, "/oauth/revoke", {"token": given["access_token"], "client_id": client.id})
+    assert revoked.body["error"] == "invalid_client"
+    asked = {"grant_type": "client_credentials", "client_id": client.id, "client_secret": secret}
+    own = form(member.url, "/oauth/token", asked)
     assert own.body["error"] == "unauthorized_client"
     broken = form(member.url, "/oauth/token", {"grant_type": "client_credentials"}, headers={"Authorization": "Basic //79"})
     assert (broken.status, broken.body["error"]) == (401, "invalid_client")
@@ -207,8 +207,9 @@ def test_guessing_is_limited_by_address(environ, member):
         can_sign_in(member.user, login)
 
         def guess():
-            return Http(url, source="127.0.0.9").request("POST", "/oauth/token", body=b"grant_type=refresh_token&refresh_token=rt_x&client_id="
-                                                         + client.id.encode(), headers={"Content-Type": "application/x-www-form-urlencoded"})
+            body = f"grant_type=refresh_token&refresh_token=rt_x&client_id={client.id}".encode()
+            kind = {"Content-Type": "application/x-www-form-urlencoded"}
+            return Http(url, source="127.0.0.9").request("POST", "/oauth/token", body=body, headers=kind)
         answers = [guess() for _ in range(6)]
         assert [answer.status for answer in answers] == [400] * 4 + [429] * 2 and int(answers[-1].headers["Retry-After"]) >= 1
         person = Person(url)

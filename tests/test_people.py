@@ -68,8 +68,9 @@ def test_a_link_signs_in_once(environ, member, login, connection):
     page(other.press(other.open(member.url + late), "Sign in"), 400)
 
 
-@pytest.mark.parametrize("given", [("{login}", "wrong password"), ("nobody", PASSWORD), ("{login}", ""), ("", ""), ("\0", "\0"),
-                                   ("{login}", PASSWORD + " "), ("'--", PASSWORD), ("é" * 300, "é" * 9000)], ids=lambda given: str(given)[:30])
+@pytest.mark.parametrize("given", [
+    ("{login}", "wrong password"), ("nobody", PASSWORD), ("{login}", ""), ("", ""), ("\0", "\0"), ("{login}", PASSWORD + " "),
+    ("'--", PASSWORD), ("é" * 300, "é" * 9000)], ids=lambda given: str(given)[:30])
 def test_who_cannot_say_who_they_are_stays_out_and_is_told_nothing(member, login, given):
     person = Person(member.url)
     asked = person.open(address(member.url, app()[0]))
@@ -89,8 +90,8 @@ def test_the_cookie_is_kept_from_scripts_and_other_sites(member, login, environ)
     process, url = start_api({**environ, "POSTHORN_BASE_URL": "https://posthorn.example"})
     try:
         cookie = Person(url).open(address(url, app()[0])).headers["Set-Cookie"]
-        assert cookie.startswith(
-            "__Host-posthorn-form=in_") and "Secure" in cookie and "Path=/" in cookie and "Domain" not in cookie
+        assert cookie.startswith("__Host-posthorn-form=in_")
+        assert "Secure" in cookie and "Path=/" in cookie and "Domain" not in cookie
     finally:
         process.stop()
 
@@ -128,21 +129,24 @@ def test_disabling_a_user_ends_everything_at_once(environ, member, login):
         assert User.get_by_id(member.user.id).disabled_at is not None
 
 
-@pytest.mark.parametrize("redirect", ["http://agency.example/back", "javascript:alert(1)", "data:text/html,x", "https://", "https://a@b.example/",
-                                      "https://a.example/#x", "https://*.example/", "myapp:/back", "https://a.example/ b", "file:///etc"])
+@pytest.mark.parametrize("redirect", ["http://agency.example/back", "javascript:alert(1)", "data:text/html,x", "https://",
+                                      "https://a@b.example/", "https://a.example/#x", "https://*.example/", "myapp:/back",
+                                      "https://a.example/ b", "file:///etc"])
 def test_no_app_can_send_people_where_others_listen(redirect):
     with pytest.raises(click.BadParameter):
         sound_redirect(redirect)
 
 
-@pytest.mark.parametrize("redirect", [BACK, "http://127.0.0.1:7000/back", "http://localhost/x", "http://[::1]:1/", "com.example.app:/back"])
+@pytest.mark.parametrize("redirect", [BACK, "http://127.0.0.1:7000/back", "http://localhost/x", "http://[::1]:1/",
+                                      "com.example.app:/back"])
 def test_an_app_gets_people_back_where_only_it_listens(redirect):
     assert sound_redirect(redirect) == redirect
 
 
 @pytest.mark.parametrize("arguments, sentence", [
     (["--redirect", BACK, "--as-user", "x"], "add --confidential"), ([], "without --redirect nobody can use it"),
-    (["--confidential", "--as-user", "user_none", "--team", "team_none"], "there is no such team")], ids=lambda value: str(value)[:30])
+    (["--confidential", "--as-user", "user_none", "--team", "team_none"], "there is no such team"),
+], ids=lambda value: str(value)[:30])
 def test_what_makes_no_app_ends_in_a_sentence(environ, arguments, sentence):
     assert sentence in posthorn(environ, "oauth-client", "create", "x", *arguments, fails=True)
 

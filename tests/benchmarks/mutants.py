@@ -18,18 +18,23 @@ MODELS, KEYS, SECURITY = "storage/models.py", "storage/keys.py", "handlers/secur
 
 # (file, what stands there, what stands there instead)
 MUTANTS = {
-    "a row is of a team": (MODELS, "cls.select().where(cls.team_id == caller.team_id)", "cls.select().where(cls.team_id.is_null(False))"),
+    "a row is of a team": (
+        MODELS, "cls.select().where(cls.team_id == caller.team_id)", "cls.select().where(cls.team_id.is_null(False))"),
     "a row is of a mode": (MODELS, "query = query.where(cls.mode == caller.mode)", "pass"),
     "a row is of a client": (MODELS, "query = query.where(cls.client_id == caller.client_id)", "pass"),
-    "a limited credential sees its client": (MODELS, "query if caller.client_id is None else query.where(cls.id == caller.client_id)",
-                                             "query"),
+    "a limited credential sees its client": (
+        MODELS, "query if caller.client_id is None else query.where(cls.id == caller.client_id)", "query"),
     "an idea is its user's": (MODELS, "cls.of(caller).where(cls.user_id == caller.user_id)", "cls.of(caller)"),
     "accounts are of a team": (MODELS, "cls.select().where(cls.team_id == team_id, owner)", "cls.select().where(owner)"),
-    "accounts are of a client": (MODELS, "cls.select().where(cls.team_id == team_id, owner)", "cls.select().where(cls.team_id == team_id)"),
+    "accounts are of a client": (
+        MODELS, "cls.select().where(cls.team_id == team_id, owner)", "cls.select().where(cls.team_id == team_id)"),
     "a limited credential acts for its client": ("handlers/clients.py", "client_id = client_id or caller.client_id", "pass"),
-    "accounts to disconnect are live": ("handlers/accounts.py", 'row = None if caller.mode == "test" else Account', "row = Account"),
-    "accounts to list are live": ("handlers/accounts.py", '    if caller.mode == "test":\n        accounts', "    if False:\n        accounts"),
-    "a key is not revoked": (KEYS, "WHERE k.digest = %(digest)s AND k.revoked_at IS NULL AND", "WHERE k.digest = %(digest)s AND"),
+    "accounts to disconnect are live": (
+        "handlers/accounts.py", 'row = None if caller.mode == "test" else Account', "row = Account"),
+    "accounts to list are live": (
+        "handlers/accounts.py", '    if caller.mode == "test":\n        accounts', "    if False:\n        accounts"),
+    "a key is not revoked": (
+        KEYS, "WHERE k.digest = %(digest)s AND k.revoked_at IS NULL AND", "WHERE k.digest = %(digest)s AND"),
     "a key has not expired": (KEYS, "AND (k.expires_at IS NULL OR k.expires_at > now())", ""),
     "a key's user is not disabled": (KEYS, "k.expires_at > now())\nAND u.disabled_at IS NULL", "k.expires_at > now())"),
     "a token has not expired": (KEYS, "AND o.expires_at > now()", ""),
