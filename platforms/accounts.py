@@ -102,7 +102,8 @@ class Accounts:
         if fresh is None:
             return False
         sealed = self._vault.seal(owner(row.team_id, row.id), fresh)
-        if insist(Account.update(credentials=sealed).where(*_unchanged(row)).execute):
+        # Somebody whose refresh came after ours may have taken the account for ended meanwhile.
+        if insist(Account.update(credentials=sealed, status="connected").where(*_unchanged(row)).execute):
             row.credentials = sealed
         else:       # a person has connected or disconnected the account meanwhile
             _read(row, insist(lambda: Account.get_by_id(row.id)))

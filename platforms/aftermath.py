@@ -1,12 +1,13 @@
 """What the publisher does about a post that has been sent: asking after it, looking for it, doing what follows it."""
 
 import logging
+from functools import partial
 
 from platforms import base
 from platforms.errors import Disconnected, OurFault, PlatformError, Rejected, Unavailable, Unconfirmed, describe
 from platforms.pacing import ASKING_CRASHES, LONGEST_PAUSE, LOOKS, PROCESSING, next_look, pause, spread
 from storage import queue
-from storage.database import DatabaseAway
+from storage.database import DatabaseAway, insist
 
 PUBLIC = "public"       # in a receipt: the post that is public while more is to follow
 
@@ -41,13 +42,16 @@ class Aftermath:
         return self._told(job, connector, outcome)
 
     def _asked(self, job, connector):
-        """What the network says of the post; where it is public already, the end of what follows it, None if it is another's now."""
+        """What the network says of the post, or where it is public, of what follows it; None where that goes on another time."""
         account = self._accounts.usable(job.account, connector)
         if PUBLIC not in job.receipt:
             return connector.check(account, job.receipt)
         content = self._content(job, connector, account)
-        for receipt in connector.follow(account, content, job.receipt):
-            if not self._record(queue.keep, job, receipt):
+        for step in connector.follow(account, content, job.receipt):
+            if isinstance(step, base.Waiting):
+                self._record(queue.processing, job, step.receipt, step.after)
+                return None
+            if not self._record(queue.keep, job, step):
                 return None
         return base.Published(**job.receipt[PUBLIC])
 
@@ -126,6 +130,8 @@ class Aftermath:
     def _found(self, job, connector, found):
         """What a look brought: the post, its absence, or no certainty."""
         self.breakers.report(job.breaker, failed=False)
+        if isinstance(found, base.Published) and found.id and insist(partial(queue.is_of_another, job, found.id)):
+            found = None        # one that looks alike
         if isinstance(found, base.Published | base.Processing):
             return self._outcome(job, connector, found, job.receipt)
         if not isinstance(found, base.Absent):

@@ -71,7 +71,7 @@ class Containers(Meta):
             return Absent()
         state = self.look(account, receipt["container"]).field(self.state)
         if state == PUBLISHED:
-            return self._seek(account, content)
+            return self._named(account, content)
         settled = state == FINISHED and content.sent_ago > SETTLED
         return Absent() if settled or state == EXPIRED else None
 
@@ -165,7 +165,17 @@ class Containers(Meta):
         raise self._unseen(receipt, error) if error.platform_code in self.unseen else error
 
     def _seek(self, account, content):
-        return self.seek(account, self.posts_of(content), content.caption, content.sent_ago)
+        """The post that the container has said is public, whatever becomes of the question which one it is."""
+        try:
+            return self._named(account, content)
+        except PlatformError:
+            return Published(None, self.page(account))
+
+    def _named(self, account, content):
+        try:
+            return self.seek(account, self.posts_of(content), content.caption, content.sent_ago)
+        except (PermissionMissing, Rejected):       # who may not ask will not be told later either
+            return Published(None, self.page(account))
 
     def seek(self, account, edge, text, ago):
         """The post of a container that was published at most `ago` seconds ago, or by the last call.

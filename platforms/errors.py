@@ -13,6 +13,7 @@ class PlatformError(Exception):
 
     code = "external_service_error"     # out of the eleven error codes of the API
     retryable = False                   # may the caller ask for the same thing again with hope?
+    answered = False                    # did the network answer sensibly, so that it is not down?
 
     def __init__(self, message, *, platform_code=None, platform_message=None, rule=None):
         super().__init__(message)
@@ -58,6 +59,7 @@ class Unavailable(PlatformError):
         super().__init__(message, **words)
         self.retry_after = retry_after
         self.receipt = receipt
+        self.answered = receipt is not None or retry_after is not None
         self.code = "rate_limited" if throttled else "external_service_error"
 
 

@@ -24,6 +24,7 @@ PROFILE = "id,name,username,picture.type(large){url}"
 EXTENSIONS = {JPEG: "jpg", PNG: "png", GIF: "gif"}
 KEPT = 20 * 3600            # seconds that photos are relied on; they vanish a day after their upload if no post shows them
 LISTED = 25                 # of the newest posts, among which one in doubt is looked for
+STUCK = 60                  # seconds until a video that makes no progress is sent on
 WRONG_OFFSET = "1363037"    # subcode of a part of a video that is not the one that is waited for
 EDGES = {"reel": "video_reels", "story": "video_stories"}
 DONE = ("complete", "completed")            # both spellings are in use
@@ -175,7 +176,10 @@ class Facebook(FacebookLogin, Commenting):
                                 upload_session_id=receipt["session"], start_offset=start,
                                 files=[Upload("video_file_chunk", "video", "application/octet-stream", file, size)])
         if answer.status != 400:
-            return _window(answer, item)
+            window = _window(answer, item)
+            if window["start"] <= start:
+                raise Unavailable("Facebook does not take the bytes of the video", retry_after=STUCK)
+            return window
         error = self.failure(answer)
         window = _window(answer, item, "error", "error_data") if str(error.platform_code).endswith(f"/{WRONG_OFFSET}") else {}
         if not window or window["start"] == start:

@@ -113,6 +113,7 @@ class Answer:
         if isinstance(error, Unavailable):
             wish = retry_after(self.headers, throttled=error.code == "rate_limited", now=self.moment().timestamp())
             error.retry_after = error.retry_after if wish is None else wish
+        error.answered = self.status < 500
         return error
 
     def _missing(self, default):

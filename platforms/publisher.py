@@ -144,9 +144,9 @@ class Publisher(Aftermath):
         """Tells the breaker whether the network is silent. Where it said something, even a refusal, it is not."""
         if isinstance(error, OurFault):
             return
-        silent = isinstance(error, Unavailable | Unconfirmed) and error.code != "rate_limited"
+        silent = isinstance(error, Unavailable | Unconfirmed) and error.code != "rate_limited" and not error.answered
         if silent or error.platform_code is not None:
-            self.breakers.report(job.breaker, failed=silent and getattr(error, "receipt", None) is None)
+            self.breakers.report(job.breaker, failed=silent)
 
     def _disconnected(self, job, connector, error):
         """New credentials where the network gives some without a person, once; else the account waits for one."""

@@ -4,7 +4,7 @@ import json
 import re
 
 from platforms.base import (JPEG, MB, MP4, PNG, QUICKTIME, ImageLimits, Limits, PostType, Problem, Profile, Published,
-                            VideoLimits)
+                            VideoLimits, Waiting)
 from platforms.containers import FINISHED, IN_PROGRESS, PUBLISHED, Containers
 from platforms.errors import PermissionMissing, Rejected, Unavailable
 from platforms.http import THROTTLED
@@ -130,21 +130,22 @@ class Threads(Containers, SelfRenewing):
             parameters = {"media_type": "TEXT", "text": text, "reply_to_id": target}
             reply = {**reply, "container": self._soon(age, self.create, account, parameters)}
             yield {**receipt, "reply": reply}
-        media = self._settle(account, now, reply, text)
+        while (media := self._settle(account, now, reply, text)) == IN_PROGRESS:
+            yield Waiting({**receipt, "reply": reply}, REPLY_PAUSE)
         if media is None:
             yield {**receipt, "reply": {**reply, "sentAt": now}}
             media = Published(self._soon(age, self.publish_container, account, reply["container"]), "")
         return media
 
     def _settle(self, account, now, reply, text):
-        """The reply that a container has become; None where it is ready to be published."""
+        """The reply that a container has become, IN_PROGRESS, or None where it is ready to be published."""
         age = now - reply["begunAt"]
         answer = self._soon(age, self.look, account, reply["container"])
         state = answer.field(self.state)
         if state == PUBLISHED:
             return self._seek_reply(account, text, age)
         if state == IN_PROGRESS:
-            raise Unavailable("Threads still works on a reply", retry_after=REPLY_PAUSE)
+            return IN_PROGRESS
         if state != FINISHED:
             raise Rejected("Threads could not make a reply", rule="comment", platform_code=state,
                            platform_message=answer.field(self.reason, default=None))

@@ -334,10 +334,16 @@ def _is_refused(answer):
     return answer.field("data", "fail_reason", default=None) in {*REASONS, "auth_removed"} - {"internal"}
 
 
+# Nothing was posted, and the same may be taken another time.
+AGAIN = ("internal", "photo_pull_failed", "video_pull_failed", "spam_risk_too_many_posts")
+
+
 def _failure(answer):
     reason = answer.field("data", "fail_reason", default="unknown")
     if reason == "auth_removed":
-        return PermissionMissing("the account took its permission back before TikTok had posted this: connect it again",
-                                 platform_code=reason)
+        return Rejected("the account took its permission back before TikTok had posted this: connect it again",
+                        rule="permission", platform_code=reason)
     rule, sentence = REASONS.get(reason, ("failed", "it does not say why"))
-    return Rejected(f"TikTok did not post this: {sentence}", rule=rule, platform_code=reason)
+    error = Rejected(f"TikTok did not post this: {sentence}", rule=rule, platform_code=reason)
+    error.retryable = reason in AGAIN
+    return error

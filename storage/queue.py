@@ -268,6 +268,12 @@ def unconfirmed(job: Job, error: dict, after: float | None) -> bool:
     return _move(job, f"status = 'unconfirmed', stage = NULL, asked_again = false, {RELEASED}", after, error=error, note=error)
 
 
+def is_of_another(job: Job, post_id: str) -> bool:
+    """Whether another target of the same account is known to be this post."""
+    query = "SELECT 1 FROM targets WHERE account_id = %s AND platform_post_id = %s AND id <> %s"
+    return database.execute_sql(query, (job.account_id, post_id, job.id)).fetchone() is not None
+
+
 def looked(job: Job, after: float | None, *, note: dict | None = None, counts: bool = True) -> bool:
     """Looked for without finding out; look again in `after` seconds, or never. `counts` = the network did answer."""
     return _move(job, f"looks = looks + {int(counts)}, {RELEASED}", after, note=note)

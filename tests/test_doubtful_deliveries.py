@@ -24,7 +24,7 @@ class Shop:
         class Stocked(Publisher):
             """Whose media come from the sample rather than from a store."""
 
-            def _content(self, job):
+            def _content(self, job, connector, account, convert=True):
                 return replace(content, key=job.id, sent_ago=job.since_sending or 0.0)
 
         network = connector(http_for(net), module.settings(net))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from platforms.base import Absent, Processing
+from platforms.base import Absent, Processing, Waiting
 from platforms.errors import Disconnected, PermissionMissing, Rejected, Unavailable, Unconfirmed
 from tests.delivery import BUG, DONE, ERROR, Told
 from tests.delivery import address, desk, whole_desk  # fixtures
@@ -126,6 +126,17 @@ def test_what_kills_ten_workers_is_given_up_and_the_post_stays(desk):
     row = desk.row(target)
     assert (row.status, row.url, row.error["code"]) == ("published", DONE.url, "internal_error")
     assert "follow" not in network.verbs()
+
+
+def test_a_network_that_takes_its_time_is_come_back_to(desk):
+    network = Told(publish=[DONE], follow=[[SENDING, Waiting(SENDING, 7)], [SENT]])
+    target, publisher = posted(desk, network)
+    desk.move(target, tries=4)
+    desk.run(publisher, target)
+    row = desk.row(target)
+    assert (row.status, row.receipt, row.tries) == ("publishing", SENDING, 0) and 6 < row.next_in <= 7
+    desk.run(publisher, target)
+    assert (desk.row(target).status, desk.row(target).error) == ("published", None)
 
 
 def test_what_a_worker_that_lost_the_target_still_does_changes_nothing(desk):

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from platforms import publisher as rules
-from platforms.base import Absent, Processing, Waiting
+from platforms.base import Absent, Processing, Published, Waiting
 from platforms.errors import Disconnected, PermissionMissing, Rejected, Unavailable, Unconfirmed
 from storage import posts
 from storage.database import database
@@ -330,6 +330,31 @@ def test_a_look_that_got_no_answer_is_none(desk):
         assert (row.status, row.looks) == ("unconfirmed", 0) and 119 < row.next_in <= 120
     desk.run(desk.publisher(network), target)
     assert desk.row(target).status == "published"
+
+
+def test_a_post_whose_id_the_network_does_not_tell_is_published_all_the_same(desk):
+    row = desk.tried(Told(publish=[Published(None, "https://told.example/ann")]))
+    assert (row.status, row.platform_post_id, row.url) == ("published", None, "https://told.example/ann")
+
+
+def test_the_post_of_another_target_is_not_taken_for_the_one_in_doubt(desk):
+    account = desk.account()
+    network = Told(publish=[DONE, Unconfirmed("no answer")], find=[DONE])
+    publisher = desk.publisher(network)
+    first, second = desk.targets([account, account])
+    for _ in range(2):
+        desk.run(publisher)
+    desk.run(publisher, second)
+    assert (desk.row(first).status, desk.row(second).status, desk.row(second).looks) == ("published", "unconfirmed", 1)
+
+
+def test_a_network_that_answers_is_not_left_alone(desk):
+    network = Told(publish=[Unavailable("not yet", retry_after=2)] * 6)
+    publisher = desk.publisher(network)
+    for _ in range(6):
+        desk.target(desk.account(host="a.example"))
+        desk.run(publisher)
+    assert publisher.breakers.open() == {}
 
 
 def test_after_a_day_without_an_answer_nobody_looks_any_more(desk):

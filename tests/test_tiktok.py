@@ -377,7 +377,7 @@ def test_spellings_of_the_id(net, tiktok, ann, name, ids, shown):
     ("file_format_check_failed", Rejected, "media_type"), ("duration_check_failed", Rejected, "media_duration"),
     ("frame_rate_check_failed", Rejected, "media_frame_rate"), ("picture_size_check_failed", Rejected, "media_size"),
     ("internal", Rejected, "internal"), ("video_pull_failed", Rejected, "media_url"),
-    ("photo_pull_failed", Rejected, "media_url"), ("publish_cancelled", Rejected, "cancelled"), ("auth_removed", PermissionMissing, None),
+    ("photo_pull_failed", Rejected, "media_url"), ("publish_cancelled", Rejected, "cancelled"), ("auth_removed", Rejected, "permission"),
     ("spam_risk_too_many_posts", Rejected, "quota"), ("spam_risk_user_banned_from_posting", Rejected, "banned"),
     ("spam_risk_text", Rejected, "spam"), ("spam_risk", Rejected, "spam"), ("something_new", Rejected, "failed"),
 ])

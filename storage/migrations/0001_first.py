@@ -146,7 +146,7 @@ CREATE TABLE targets (
     CHECK ((status = 'publishing') = (stage IS NOT NULL)),
     CHECK (leased_until IS NULL OR status IN ('publishing', 'unconfirmed')),
     CHECK (status NOT IN ('published', 'failed', 'canceled') OR next_at IS NULL),
-    CHECK (status <> 'published' OR platform_post_id IS NOT NULL),
+    CHECK (status <> 'published' OR coalesce(platform_post_id, url) IS NOT NULL),   -- some networks do not always say which post is ours
     CHECK (status <> 'failed' OR error IS NOT NULL),
     FOREIGN KEY (team_id, mode, post_id) REFERENCES posts (team_id, mode, id),
     FOREIGN KEY (team_id, account_id) REFERENCES accounts (team_id, id)
@@ -156,6 +156,7 @@ CREATE INDEX targets_due ON targets (next_at) WHERE next_at IS NOT NULL AND leas
 CREATE INDEX targets_leased ON targets (leased_until) WHERE leased_until IS NOT NULL;
 CREATE UNIQUE INDEX targets_one_in_flight ON targets (account_id) WHERE leased_until IS NOT NULL;
 CREATE INDEX ON targets (account_id) WHERE next_at IS NOT NULL;
+CREATE INDEX targets_public ON targets (account_id, platform_post_id) WHERE platform_post_id IS NOT NULL;
 CREATE INDEX targets_unconfirmed ON targets (id) WHERE status = 'unconfirmed';
 
 CREATE TABLE attachments (
