@@ -21,14 +21,20 @@ WITH dead AS (DELETE FROM caption_reservations WHERE team_id = %(team_id)s AND d
 UPDATE caption_days SET used = used + (SELECT coalesce(sum(tokens), 0) FROM dead)
 WHERE team_id = %(team_id)s AND day = %(day)s RETURNING used
 """
-HELD = "SELECT coalesce(sum(tokens), 0) FROM caption_reservations WHERE team_id = %(team_id)s AND day = %(day)s"
+HELD = """
+SELECT count(*), coalesce(sum(tokens), 0) FROM caption_reservations WHERE team_id = %(team_id)s AND day = %(day)s
+"""
+LARGEST = "SELECT coalesce(max(largest), 0) FROM caption_days WHERE team_id = %(team_id)s AND day > %(day)s::date - 7"
 HOLD = """
 INSERT INTO caption_reservations (id, team_id, day, tokens, ends_at)
 VALUES (%(id)s, %(team_id)s, %(day)s, %(tokens)s, clock_timestamp() + %(seconds)s * interval '1 second')
 """
 LOCK_DAY = "SELECT FROM caption_days WHERE team_id = %(team_id)s AND day = %(day)s FOR UPDATE"
 RELEASE = "DELETE FROM caption_reservations WHERE id = %(id)s"
-USE = "UPDATE caption_days SET used = greatest(0, used + %(used)s) WHERE team_id = %(team_id)s AND day = %(day)s"
+USE = """
+UPDATE caption_days SET used = greatest(0, used + %(more)s), largest = greatest(largest, %(used)s)
+WHERE team_id = %(team_id)s AND day = %(day)s
+"""
 
 
 class UsedUp(Exception):
@@ -54,21 +60,25 @@ class Reservation:
         with database.atomic():
             database.execute_sql(LOCK_DAY, row)
             counted_already = 0 if database.execute_sql(RELEASE, row).rowcount else self.tokens
-            database.execute_sql(USE, {**row, "used": used - counted_already})
+            database.execute_sql(USE, {**row, "used": used, "more": used - counted_already})
 
 
 def hold(team_id: str, *, limit: int, tokens: int, seconds: float) -> Reservation:
-    """Holds `tokens` back from what is left of `limit` today, for at most `seconds`. Raises UsedUp when nothing is left.
+    """Holds what a caption may cost back from what is left of `limit` today, for at most `seconds`. Raises UsedUp.
 
-    Where something is left, but less than `tokens`, they are held all the same: a budget is used to its end, and at most the
-    last caption of a day goes beyond it.
+    That is `tokens`, or what the team's dearest caption of the last seven days has cost, if that is more. Where less is left, or
+    no cost is known yet, a caption may begin as long as it is the only one: a budget is used to its end, and what goes beyond it
+    is one caption, not a burst of them.
     """
-    row = {"team_id": team_id, "tokens": tokens, "seconds": seconds, "id": new_id("capres")}
+    row = {"team_id": team_id, "seconds": seconds, "id": new_id("capres")}
     with database.atomic():
         row["day"], resets_at = database.execute_sql(LOCK_TODAY, row).fetchone()
         used = database.execute_sql(BURY, row).fetchone()[0]
-        held = database.execute_sql(HELD, row).fetchone()[0]
-        if used + held >= limit:
+        under_way, held = database.execute_sql(HELD, row).fetchone()
+        largest = database.execute_sql(LARGEST, row).fetchone()[0]
+        row["tokens"] = max(tokens, largest)
+        fits = largest and used + held + row["tokens"] <= limit
+        if used >= limit or under_way and not fits:
             raise UsedUp(resets_at, held=used < limit)
         database.execute_sql(HOLD, row)
-    return Reservation(row["id"], team_id, row["day"], tokens)
+    return Reservation(row["id"], team_id, row["day"], row["tokens"])

@@ -17,8 +17,15 @@ LIMIT = 100
 
 
 @pytest.fixture
-def team(connection):
+def new_team(connection):
     return Team.add(name="Bread & Co")
+
+
+@pytest.fixture
+def team(new_team):
+    """A team whose captions are known to cost one token."""
+    database.execute_sql("INSERT INTO caption_days (team_id, day, largest) VALUES (%s, current_date - 4, 1)", (new_team.id,))
+    return new_team
 
 
 def held(team, tokens=10, limit=LIMIT, seconds=60):
@@ -27,7 +34,8 @@ def held(team, tokens=10, limit=LIMIT, seconds=60):
 
 def used(team):
     """The tokens used on each of the team's days, and those that are held."""
-    days = database.execute_sql("SELECT used FROM caption_days WHERE team_id = %s ORDER BY day", (team.id,)).fetchall()
+    days = database.execute_sql("SELECT used FROM caption_days WHERE team_id = %s AND NOT (used = 0 AND largest = 1) ORDER BY day",
+                                (team.id,)).fetchall()
     rest = database.execute_sql("SELECT coalesce(sum(tokens), 0) FROM caption_reservations WHERE team_id = %s",
                                 (team.id,)).fetchone()
     return [count for count, in days], rest[0]
@@ -60,6 +68,31 @@ def test_while_the_rest_is_held_nothing_more_is_given_out(team):
     assert held(team).tokens == 10
 
 
+def test_a_caption_whose_cost_nobody_knows_is_written_alone(new_team):
+    first = held(new_team, 1)
+    with pytest.raises(budgets.UsedUp) as refusal:
+        held(new_team, 1)
+    assert refusal.value.held
+    first.settle(5)
+    assert [held(new_team, 1).tokens for _ in range(3)] == [5, 5, 5]
+
+
+def test_each_holds_what_the_dearest_of_the_last_seven_days_has_cost(team):
+    held(team, 10).settle(30)
+    held(team, 10).settle(20)
+    assert (held(team, 10).tokens, used(team)) == (30, ([50], 30))
+    with pytest.raises(budgets.UsedUp) as refusal:
+        held(team, 10)      # 20 of 100 are left
+    assert refusal.value.held
+
+
+@pytest.mark.parametrize("days, tokens", [(6, 30), (8, 10)])
+def test_a_cost_is_forgotten_after_seven_days(team, days, tokens):
+    held(team).settle(30)
+    database.execute_sql("UPDATE caption_days SET day = day - %s WHERE team_id = %s AND used > 0", (days, team.id))
+    assert held(team, 10).tokens == tokens
+
+
 @pytest.mark.parametrize("zone", ["Pacific/Kiritimati", "Pacific/Pago_Pago", "Asia/Kolkata", "America/New_York"])
 def test_a_day_is_a_day_of_the_team(team, zone):
     Team.update(time_zone=zone).where(Team.id == team.id).execute()
@@ -74,11 +107,11 @@ def test_a_day_is_a_day_of_the_team(team, zone):
 
 def test_yesterday_counts_for_yesterday_alone(team):
     held(team, LIMIT).settle(LIMIT)
-    late = database.execute_sql("UPDATE caption_days SET day = day - 1 WHERE team_id = %s RETURNING day",
+    late = database.execute_sql("UPDATE caption_days SET day = day - 1 WHERE team_id = %s AND used > 0 RETURNING day",
                                 (team.id,)).fetchone()[0]
-    assert held(team).tokens == 10
+    assert held(team).tokens == LIMIT
     budgets.Reservation("capres_gone", team.id, late, 0).settle(5)
-    assert used(team) == ([LIMIT + 5, 0], 10)
+    assert used(team) == ([LIMIT + 5, 0], LIMIT)
 
 
 def test_what_a_dead_process_held_counts_as_used_and_a_late_settling_corrects_it(team):
@@ -181,17 +214,34 @@ def test_tokens_are_counted_for_failures_but_not_for_replays_and_refusals(live):
         assert used(caller.team) == ([400], 0)
 
 
-def test_what_many_ask_for_at_once_is_counted_exactly(live):
-    url, model = live
-    caller, answers = Member(url), []
-    model.says("A caption.", tokens=10, delay=0.1)
+def ask_at_once(url, caller, number):
+    """The answers to so many requests at the same time."""
+    answers = []
     asking = [threading.Thread(target=lambda: answers.append(Http(url, caller.live.key).post("/v1/generate",
                                                                                              {"topic": "bread"})))
-              for _ in range(12)]
+              for _ in range(number)]
     for thread in asking:
         thread.start()
     for thread in asking:
         thread.join()
+    return answers
+
+
+def test_a_burst_of_dear_captions_does_not_overrun_the_budget_by_more_than_one(live):
+    url, model = live
+    caller = Member(url)
+    model.says("A caption.", tokens=4000, delay=0.2)
+    answers = ask_at_once(url, caller, 14)
+    assert sorted({answer.status for answer in answers}) in ([200, 403], [200, 429], [200, 403, 429])
+    with database.connection_context():
+        assert used(caller.team) == ([4000], 0)
+
+
+def test_what_many_ask_for_at_once_is_counted_exactly(live):
+    url, model = live
+    caller = Member(url)
+    model.says("A caption.", tokens=10, delay=0.1)
+    answers = ask_at_once(url, caller, 12)
     given = [answer for answer in answers if answer.status == 200]
     assert given and {answer.status for answer in answers} <= {200, 429}
     assert {answer.headers["Retry-After"] for answer in answers if answer.status == 429} <= {"5"}
