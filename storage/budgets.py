@@ -66,9 +66,9 @@ class Reservation:
 def hold(team_id: str, *, limit: int, tokens: int, seconds: float) -> Reservation:
     """Holds what a caption may cost back from what is left of `limit` today, for at most `seconds`. Raises UsedUp.
 
-    That is `tokens`, or what the team's dearest caption of the last seven days has cost, if that is more. Where less is left, or
-    no cost is known yet, a caption may begin as long as it is the only one: a budget is used to its end, and what goes beyond it
-    is one caption, not a burst of them.
+    That is `tokens`, or what the team's dearest caption of the last seven days has cost, if that is more. Where less is left,
+    or no cost is known yet, a caption may begin as long as it is the only one: a budget is used to its end, and what goes
+    beyond it is one caption, not a burst of them.
     """
     row = {"team_id": team_id, "seconds": seconds, "id": new_id("capres")}
     with database.atomic():

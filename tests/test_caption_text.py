@@ -35,8 +35,22 @@ CLEANED = {
     "introduction that is the caption": ("Here is what we baked today:\nRye!", "Here is what we baked today:\nRye!"),
     "options": ("**Option 1:**\nFresh bread. #a\n\n**Option 2:**\nOld bread.", "Fresh bread. #a"),
     "several, numbered": ("Here are three captions:\n\n1. Fresh.\n2. Old.\n3. None.", "Fresh."),
-    "several, quoted": ('1. "Fresh."\n2. "Old."', "Fresh."), "or": ("Fresh.\n\nOR\n\nOld.", "Fresh."),
-    "alternative": ("Fresh.\n\nAlternative: Old.", "Fresh."),
+    "several, quoted": ('1. "Fresh."\n2. "Old."', "Fresh."), 
+    "or": ("Here are two options:\n\nFresh.\n\nOR\n\nOld.", "Fresh."),
+    "alternative": ("Fresh.\n\nAlternative caption: Old.", "Fresh."),
+    "es, with a yes": ("¡Claro! Aquí tienes una leyenda divertida:\n\nPan fresco.", "Pan fresco."),
+    "es, with less": ("¡Claro! Aquí tienes:\n\nPan fresco.", "Pan fresco."), "pt, with less": ("Claro! Aqui está:\nPão.",
+    "Pão."),
+    "de, with less": ("Gerne! Hier ist dein Beitrag:\nBrot.", "Brot."), "fr, with less": ("Bien sûr ! Voici :\nDu pain.",
+    "Du pain."),
+    "here you go": ("Sure, here you go:\nFresh bread.", "Fresh bread."),
+    "a bold label": ("**Instagram Caption:**\nFresh bread.", "Fresh bread."),
+    "a label for a network": ("Caption for Instagram: Fresh bread.", "Fresh bread."),
+    "an end mark": ("Fresh bread.<|im_end|>\n<|im_start|>user", "Fresh bread."), "another": ("Fresh bread.</s>",
+    "Fresh bread."),
+    "JSON": ('{"caption": "Fresh\\nbread."}', "Fresh\nbread."),
+    "JSON in a fence": ('```json\n{"text": "Fresh."}\n```', "Fresh."),
+    "a note on itself": ("Fresh bread.\n\nNote: this caption has 12 characters.", "Fresh bread."),
     "a list that is the caption": ("Three tips:\n1. Knead\n2. Rest\n3. Bake", "Three tips:\n1. Knead\n2. Rest\n3. Bake"),
     "offer": ("Fresh bread.\n\nLet me know if you'd like a shorter version!", "Fresh bread."),
     "a question that is the caption": ("Fresh bread.\n\nLet me know what you think!",
@@ -59,6 +73,32 @@ CLEANED = {
 }
 
 
+UNTOUCHED = [
+    "Great news!\n\nWe open at six from Monday on.", "Fresh bread.\n\nNote: closed on Monday, open on Tuesday.\n\n#bread",
+    "Which one?\nOption 1: rye\nOption 2: wheat", "Option 1: rye\nOption 2: wheat\nWhich one?", "Coffee\nor\ntea?",
+    "Coffee\n\nOR\n\ntea?", "Here's the new version of our app: faster than ever.",
+    "Here's the new version of our app:\nfaster than ever.", "Here are our best posts of the year:\nBread!",
+    "本日の投稿です。パンが焼けました。", "The <thinking> person's bread", "A <thinking> person's </thinking> bread",
+    "Do you want longer lasting hair? Try our oil.\n\n#hair", "New.\n\nDo you want longer lasting hair? Try our oil.\n\n#hair",
+    "Rain.\n\nAlternative: take the train.", "Of course! Bread on Sunday.", "Caption contest: send us yours!",
+    "Fresh.\n\nWhy this works: the dough rests for a day.", "Voici notre nouvelle version : plus rapide.", "<s>9 €</s> 7 €",
+    "Hier ist unser neuer Beitrag zum Klima: Brot mit Sonne.", "Aquí tienes nuestro texto: pan.",
+    "Sure, we bake: rye and wheat.",
+    "Feel free to come by.\n\nI hope to see you there!", '{"bread": 1}', "1. Knead\n2. Rest", "Post your best loaf: #bread",
+    "Here's to the bakers: you rock!", "Tip.\n\nNota: cerramos el lunes.",
+    "Here are three options for lunch: soup, rye, cheese.",
+]
+
+
+@pytest.mark.parametrize("caption", UNTOUCHED)
+def test_what_only_resembles_chatter_is_the_caption(caption):
+    assert clean(caption) == caption
+
+
+def test_what_stands_below_a_ruler_stays():
+    assert clean("Fresh bread.\n\n---\n\nOpen from six.") == "Fresh bread.\n\nOpen from six."
+
+
 @pytest.mark.parametrize("said, kept", CLEANED.values(), ids=CLEANED)
 def test_what_models_put_around_a_caption_is_taken_off(said, kept):
     assert clean(said) == kept
@@ -70,10 +110,10 @@ def test_what_models_put_around_a_caption_is_taken_off(said, kept):
     "Here is a caption: ", "\n\nLet me know ", "(1 ", '"', "<think>", "</think>", "-", "\u2003", "\u0301",
 ])
 def test_no_answer_takes_long_to_clean_and_to_cut(piece):
-    started = time.monotonic()
+    started = time.thread_time()
     said = piece * (30_000 // len(piece))
     assert NETWORKS["twitter"].measure(fit(clean(said), NETWORKS["twitter"])) <= 280
-    assert time.monotonic() - started < 8
+    assert time.thread_time() - started < 8
 
 
 def at_most(limit, measure=graphemes):
