@@ -126,7 +126,7 @@ def _run_once(handler, wanted, given, once, request_id):
     except Overtaken:
         raise
     except Exception as error:
-        if isinstance(error, ApiError) and error.status < 500 and error.status != 429:
+        if isinstance(error, ApiError) and error.status < 500 and not error.passes:
             return once.keep(failure(error, request_id))
         once.forget()
         raise

@@ -22,6 +22,7 @@ class ApiError(Exception):
     """A refused request. `details` are Detail, `headers` go out with the answer."""
 
     status, code = 500, "internal_error"
+    passes = False      # whether the same request may be taken later: such a refusal is not kept under an Idempotency-Key
 
     def __init__(self, message, *, details=(), headers=None):
         super().__init__(message)
@@ -77,8 +78,15 @@ class Unprocessable(ApiError):
         return cls(first + more, details=details)
 
 
+class UsedUp(Forbidden):
+    """Refused until a time that the sentence names."""
+
+    passes = True
+
+
 class RateLimited(ApiError):
     status, code = 429, "rate_limited"
+    passes = True
 
 
 class HeadersTooLarge(ApiError):

@@ -269,10 +269,10 @@ def _refusal(status, raw, headers):
     error = error if isinstance(error, dict) else _parsed(raw)
     codes = {value for value in (error.get("code"), error.get("type")) if isinstance(value, str)}
     wish = retry_after(headers, throttled=False)
-    if status in (401, 403):
-        return ModelFailed("the caption model refused our key: look at POSTHORN_CAPTION_KEY")
     if status == 404 or codes & UNKNOWN_MODEL:
         return ModelFailed(f"the caption model is unknown there: {LOOK}")
+    if status in (401, 403):
+        return ModelFailed("the caption model refused our key: look at POSTHORN_CAPTION_KEY")
     if status == 402 or codes & NO_QUOTA:
         return ModelFailed("the account of the caption model has no quota left")
     if status == 429:

@@ -34,8 +34,8 @@ def held(team, tokens=10, limit=LIMIT, seconds=60):
 
 def used(team):
     """The tokens used on each of the team's days, and those that are held."""
-    days = database.execute_sql("SELECT used FROM caption_days WHERE team_id = %s AND NOT (used = 0 AND largest = 1) ORDER BY day",
-                                (team.id,)).fetchall()
+    days = database.execute_sql("SELECT used FROM caption_days WHERE team_id = %s AND NOT (used = 0 AND largest = 1) "
+                                "ORDER BY day", (team.id,)).fetchall()
     rest = database.execute_sql("SELECT coalesce(sum(tokens), 0) FROM caption_reservations WHERE team_id = %s",
                                 (team.id,)).fetchone()
     return [count for count, in days], rest[0]
@@ -198,6 +198,17 @@ def test_a_team_that_used_up_its_budget_is_forbidden_until_tomorrow(live):
         "forbidden", f"your team has used up its 1000 tokens for captions today; the next ones come at {wire_time(midnight)}")
     assert len(model.requests) == 3
     assert caller.test.post("/v1/generate", body).status == 200 and other.live.post("/v1/generate", body).status == 200
+
+
+def test_a_budget_that_is_used_up_is_not_kept_under_an_idempotency_key(live):
+    url, model = live
+    caller, body, once = Member(url), {"topic": "bread"}, {"Idempotency-Key": "k"}
+    model.says("A caption.", tokens=1000)
+    assert caller.live.post("/v1/generate", body).status == 200
+    assert caller.live.post("/v1/generate", body, headers=once).status == 403
+    with database.connection_context():     # the next day
+        database.execute_sql("UPDATE caption_days SET day = day - 1 WHERE team_id = %s", (caller.team.id,))
+    assert caller.live.post("/v1/generate", body, headers=once).status == 200
 
 
 def test_tokens_are_counted_for_failures_but_not_for_replays_and_refusals(live):

@@ -70,6 +70,7 @@ FAULTS = {
     "unknown model as 400": (error(400, "secret", code="model_not_found"), UNKNOWN, 1),
     "unknown model as Mistral says": (Reply(400, b'{"object": "error", "type": "invalid_model", "message": "secret"}'), UNKNOWN, 1),
     "forbidden": (error(403, "secret"), "the caption model refused our key: look at POSTHORN_CAPTION_KEY", 1),
+    "unknown model as 403": (error(403, "secret", code="model_not_found"), UNKNOWN, 1),
     "payment": (error(402, "secret"), NO_QUOTA, 1),
     "no quota": (error(429, "secret", code="insufficient_quota"), NO_QUOTA, 1),
     "429": (error(429, "secret"), "the caption model takes no more requests at this moment (429)", 5),
