@@ -4,13 +4,14 @@ from dataclasses import dataclass
 
 from platforms import prompts
 from platforms.base import Content
-from platforms.chat import Bill, Chat, ModelFailed, Presence, count_tokens
-from platforms.cleaning import clean
+from platforms.chat import REFUSED, Bill, Chat, ModelFailed, Presence, count_tokens
+from platforms.cleaning import clean, refuses
 from platforms.cutting import cut
 from platforms.sandbox_captions import sandbox_text
 from platforms.text import graphemes
 
 DEFAULT_LIMIT = 2000        # graphemes, where no platform is named
+TINY = 4                    # characters that a caption has at least when it stands in for a longer one
 USUAL_ANSWER = 500          # tokens of a caption and a second try at it, for what is held back before it is asked for
 MENDED = {"angle_brackets": str.maketrans("<>", "‹›")}      # rules that another character keeps
 
@@ -77,6 +78,8 @@ class _Work:
         text = _mended(clean(reply.text), self.platform)
         if not text:
             raise ModelFailed("the caption model answered nothing but thoughts or marks")
+        if refuses(text):
+            raise ModelFailed(REFUSED)
         secrets = [secret for secret in self.chat.secrets if secret not in self.topic]
         if any(secret in text for secret in secrets) or prompts.repeats(text, messages, self.topic):
             raise ModelFailed("the caption model repeated its instructions instead of a caption")
@@ -85,7 +88,8 @@ class _Work:
     def shorter(self, text, problem):
         """What the model makes of its caption when told what is wrong with it; None where nothing came of that."""
         try:
-            return self.said(prompts.shorten(self.messages, text, problem, *_limit(self.platform)))
+            second, whole = self.said(prompts.shorten(self.messages, text, problem, *_limit(self.platform)))
+            return (second, whole) if whole and len(second) >= TINY else None
         except ModelFailed:
             if self.presence.gone:
                 raise

@@ -30,6 +30,7 @@ SHORT = 6                   # characters of a setting below which it is not look
 MESSAGE_TOKENS = 4          # what the format adds to each message: OpenAI's own rule of thumb
 KEY = re.compile(r"[\x21-\x7e]+")
 LOOK = "look at POSTHORN_CAPTION_MODEL and POSTHORN_CAPTION_URL"
+REFUSED = "the caption model refused to write about this topic"
 FORMAT = "the caption model did not answer in the chat format: look at POSTHORN_CAPTION_URL"
 
 
@@ -256,7 +257,7 @@ def _judged(answer, text):
         raise ModelFailed(FORMAT)
     reason = _first_choice(answer).get("finish_reason")
     if _message(answer).get("refusal") or reason == "content_filter":
-        raise ModelFailed("the caption model refused to write about this topic")
+        raise ModelFailed(REFUSED)
     if not text.strip():
         did = "used up its tokens before it wrote a caption" if reason == "length" else "answered nothing"
         raise ModelFailed(f"the caption model {did}")

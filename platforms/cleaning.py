@@ -92,6 +92,19 @@ TAIL = regex.compile(rf"\n\n[(*_ ]*(?:{OFFER}[^\n]{{0,200}}{CHANGES}[^\n]*\Z|(?:
 UNIT = r"(?:characters?|chars?|zeichen|caractères|caracteres|文字|حرف\p{M}*ا?|अक्षर)"
 COUNTED = regex.compile(rf"[ \n]{{0,3}}[(\[]~?\p{{N}}{{1,5}} ?/? ?\p{{N}}{{0,5}} ?{UNIT} ?[)\]]\Z", regex.IGNORECASE)
 
+# Refusals in plain words: short, and of nothing but the request.
+REFUSAL_LENGTH = 300        # characters
+REFUSAL = regex.compile(
+    r"\A(?:(?:(?:i['’]m|i am) (?:very |really )?)?sorry[,.]? (?:but )?)?(?:i (?:can['’]?t|cannot|can not|won['’]t|will not)|"
+    r"(?:i['’]m|i am) (?:unable|not able) to) (?:(?:assist|help|comply)(?: you)? with (?:that|this|your request|the request)\b|"
+    r"(?:fulfil|fulfill|complete) (?:this|that|your|the) request|"
+    r"(?:write|create|generate|provide|produce) (?:an? |this |that |such |the |your )?(?:captions?|content)\b)|"
+    r"\A(?:(?:es )?tut mir leid,? (?:aber )?)?(?:ich kann|dabei kann ich|das kann ich)\b[^\n]{0,50}\b"
+    r"nicht (?:helfen|erstellen|schreiben|erfüllen|nachkommen)|"
+    r"\A(?:(?:je suis )?désolée?,? (?:mais )?)?je ne (?:peux|suis) pas (?:(?:vous )?aider|en mesure|répondre|créer|écrire)|"
+    r"\A(?:lo siento,? (?:pero )?)?no puedo (?:ayudar|cumplir|crear|escribir|generar|asistir)\w* (?:con|esta|ese|eso|a)\b|"
+    r"\A(?:(?:me )?(?:desculpe|sinto muito),? (?:mas )?)?não posso (?:ajudar|atender|criar|escrever|gerar)\b", regex.IGNORECASE)
+
 # Inline marks, within a line; those inside links, mentions and hashtags are letters of these.
 EMPHASIS = regex.compile(r"(\*\*\*|\*\*|~~)(?=\S)([^\n]{1,300}?)(?<=\S)\1|(?<!\w)(___|__)(?=\S)([^\n]{1,300}?)(?<=\S)\3(?!\w)"
                          r"|(?<![\p{Latin}\p{N}*\\])(\*)(?=[^\s*])([^\n*]{1,300}?)(?<=[^\s*])\5(?![\p{Latin}\p{N}*])"
@@ -112,6 +125,11 @@ def clean(text) -> str:
         if text == before:
             break
     return _spaced(_unquoted(_plain(text)))
+
+
+def refuses(text) -> bool:
+    """Whether the whole of this caption only says that the model will not write one."""
+    return len(text) <= REFUSAL_LENGTH and bool(REFUSAL.match(text))
 
 
 def _without_thoughts(text):

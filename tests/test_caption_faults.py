@@ -62,6 +62,12 @@ FAULTS = {
     "only thoughts": (Reply(raw=completion("<think>secret</think>")), f"{NOTHING} but thoughts or marks", 1),
     "tokens used up": (SPENT, "the caption model used up its tokens before it wrote a caption", 1),
     "refusal": (Reply(raw=completion(None, refusal="secret")), REFUSED, 1),
+    **{words: (Reply(raw=completion(words)), REFUSED, 1) for words in [
+        "I'm sorry, but I can't assist with that request.", "I’m sorry, I can’t help with that.",
+        "I cannot write this caption.",
+        "I'm unable to fulfill this request.", "Es tut mir leid, aber dabei kann ich nicht helfen.",
+        "Désolé, mais je ne peux pas vous aider.",
+        "Lo siento, pero no puedo ayudar con eso.", "Desculpe, mas não posso ajudar com isso."]},
     "filtered": (Reply(raw=completion("secret", finish="content_filter")), REFUSED, 1),
     "an error with status 200": (error(200, "secret sk-model-canary"), "the caption model answered with an error", 5),
     "endless": (Reply(raw=b"{" + b" " * 1_100_000 + b"}"), "the caption model answered too much", 1),
@@ -89,6 +95,13 @@ def test_every_fault_is_told_in_a_sentence_that_leaks_nothing(model, reply, sent
     model.plans(reply)
     assert str(failure_of(asked(model.url, timeout=60))) == sentence
     assert len(model.requests) == tries
+
+
+@pytest.mark.parametrize("words", ["I'm sorry, but I can't help it: this bread is too good.", "I can't write without coffee.",
+                                   "Lo siento, no puedo parar: pan fresco.", "I can't help that I love bread."])
+def test_a_caption_that_begins_like_a_refusal_is_none(model, words):
+    model.says(words)
+    assert asked(model.url).write(**WISH).text == words
 
 
 def test_what_is_set_wrongly_is_named(model):

@@ -152,8 +152,10 @@ def test_a_caption_that_is_still_too_long_is_cut_after_a_sentence(model):
     assert caption.text == ("Fresh bread is slow. " * 14).strip() and len(model.requests) == 2
 
 
-@pytest.mark.parametrize("then", [Reply(400, b"{}"), Reply(raw=b"no JSON"), Reply(raw=completion("")), Reply(manner="drop")],
-                         ids=["refused", "no JSON", "empty", "no answer"])
+@pytest.mark.parametrize("then", [Reply(400, b"{}"), Reply(raw=b"no JSON"), Reply(raw=completion("")), Reply(manner="drop"),
+                                  Reply(raw=completion("I'm sorry, but I can't assist with that.")),
+                                  Reply(raw=completion("Fresh bread is", finish="length")), Reply(raw=completion("Ok."))],
+                         ids=["refused", "no JSON", "empty", "no answer", "refused in words", "broken off", "tiny"])
 def test_the_first_caption_is_cut_where_nothing_comes_of_the_second_question(model, then):
     model.plans(Reply(raw=completion("Fresh bread is slow. " * 40)), then)
     caption = asked(model, timeout=0.5).write(**{**WISH, "platform": BY_NAME["bluesky"]})
