@@ -1,7 +1,6 @@
 """Makes media files, whole and broken, real and pretended; nothing binary is kept in the repository."""
 
 import io
-import os
 import struct
 import zipfile
 import zlib
@@ -14,7 +13,6 @@ import av
 from av.stream import Disposition
 from PIL import Image
 
-os.environ.setdefault("SVT_LOG", "1")    # the encoder of AV1 knows no other way to be quiet
 WIDTH, HEIGHT = 64, 48
 HTML = b"<!DOCTYPE html><html><head><title>Gotcha, a page</title></head><body><script>alert(1)</script></body></html>" * 20
 ADAM7 = ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2))

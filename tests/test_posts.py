@@ -8,7 +8,7 @@ import pytest
 from storage.models import wire_time
 from storage.posts import Attachment, Post, Target
 from tests.media_samples import image
-from tests.service import Member
+from tests.service import Member, as_left
 
 TOMORROW = wire_time(datetime.now(UTC) + timedelta(days=1))
 LATER = wire_time(datetime.now(UTC) + timedelta(days=2))
@@ -31,8 +31,9 @@ def made(post_id, **values):
 def post_with(member, *statuses, mode="test", **values):
     """A post of the member whose targets have these statuses already."""
     post = Post.add(team_id=member.team.id, mode=mode, user_id=member.user.id, caption="Fresh bread", **values)
-    for position, status in enumerate(statuses):
-        Target.insert(**made(post.id, team_id=member.team.id, mode=mode, position=position, status=status)).execute()
+    with as_left():
+        for position, status in enumerate(statuses):
+            Target.insert(**made(post.id, team_id=member.team.id, mode=mode, position=position, status=status)).execute()
     return post.id
 
 

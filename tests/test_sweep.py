@@ -18,7 +18,7 @@ from storage.sweep import Retention, Sweep
 from tests.commands import posthorn
 from tests.media_samples import HTML, image
 from tests.servers import BUCKET
-from tests.service import Member, start_api
+from tests.service import Member, as_left, start_api
 from tests.test_media_api import ask, using
 
 POST = """
@@ -86,7 +86,8 @@ def used(media, team, status="published", finished=timedelta(days=10)):
            "at": at}
     with database.atomic():
         database.execute_sql("SET LOCAL session_replication_role = replica")      # no trigger asks how it came so far
-        database.execute_sql(POST, row)
+        with as_left():
+            database.execute_sql(POST, row)
 
 
 def made(media, team, objects):
