@@ -7,8 +7,7 @@ from time import sleep
 import pytest
 
 from storage.database import database
-from storage.models import Client, wire_time
-from storage.models import Media
+from storage.models import Client, Media, wire_time
 from storage.posts import Post, Target
 from tests.media_samples import image
 from tests.service import Http, Member, as_left
