@@ -3,7 +3,8 @@
 import regex
 
 # What must stay whole or go: links, mentions, hashtags and cashtags. Generous, since a link cut in two leads nowhere.
-TOKEN = regex.compile(r"(?:https?://|\bwww\.)[^\s。、「」！？]+"
+TOKEN = regex.compile(r"\b[\p{L}\p{N}._%+-]{1,64}+@[\p{L}\p{N}-]{1,63}+(?:\.[\p{L}\p{N}-]{1,63}+){1,8}"
+                      r"|(?:https?://|\bwww\.)[^\s。、「」！？]+"
                       r"|[@#\uFF03$][\p{L}\p{M}\p{N}_][\p{L}\p{M}\p{N}_.@·\u200C\u200D-]*+"
                       r"|\b[\p{L}\p{N}-]{1,63}+(?:\.[\p{L}\p{N}-]{1,63}+){0,8}\.\p{L}{2,63}+(?:/\S*)?", regex.IGNORECASE)
 # After the mark and what closes with it. Marks that Latin texts also use inside numbers and names need a blank behind them.
@@ -14,6 +15,7 @@ WORD = regex.compile(r"\b", regex.WORD | regex.VERSION1)
 GRAPHEME = regex.compile(r"\X")
 AFTER_TOKEN = ".,;:!?…\"'”’»)*_،؛؟。、！？"                    # belongs to the sentence
 DANGLING = " \t\r\n-–—([{«„“‘「『,;:、，،؛&/#@・\u200e\u200f\u2068"   # what no caption ends with
+LONGEST_TOKEN = 4096        # characters before an end in which a link that ends there is looked for
 KEPT = 0.5          # a cut after a sentence must leave this share of what a cut after a word leaves
 ELLIPSIS = "…"
 
@@ -36,7 +38,14 @@ def cut(text, fits, whole=True) -> str:
 
 def tokens(text) -> list[tuple[int, int]]:
     """(start, end) of the links, mentions and tags in `text`, without the punctuation after them."""
-    return [(token.start(), token.start() + max(1, len(token[0].rstrip(AFTER_TOKEN)))) for token in TOKEN.finditer(text)]
+    return [(token.start(), token.start() + max(1, len(_bare(token[0])))) for token in TOKEN.finditer(text)]
+
+
+def _bare(token):
+    """`token` without the punctuation after it; a bracket that was opened in it is its own."""
+    bare = token.rstrip(AFTER_TOKEN)
+    rest = token[len(bare):]
+    return bare + ")" if rest.startswith(")") and bare.count("(") > bare.count(")") else bare
 
 
 def _safe_ends(text):
@@ -61,7 +70,9 @@ def _longest(text, ends, fits, after=""):
 def _ended(text, after):
     if not after:
         return text.rstrip()
-    text = text.rstrip(DANGLING)
+    near = max(0, len(text) - LONGEST_TOKEN)
+    kept = near + max((end for _, end in tokens(text[near:])), default=0)      # what a link ends with is a part of it
+    text = text[:kept] + text[kept:].rstrip(DANGLING)
     last = text.rpartition(" ")[2].rpartition("\n")[2]
     # Behind a link or a tag it would become a part of it for some network; after a sentence nothing is left out.
     return text if not text or TOKEN.search(last) or SENTENCE.fullmatch(text[-1]) else text + after

@@ -136,7 +136,8 @@ def test_a_cut_is_made_after_a_sentence_else_after_a_word(text, limit, kept):
 
 @pytest.mark.parametrize("token", [
     "https://example.com/bread?a=1&b=2", "www.example.com/bread/rolls", "example.com/bread", "#breadandbutter", "＃焼きたて焼きたて",
-    "@ann@example.social", "#रोटी_और_मक्खन",
+    "https://youtu.be/dQw4w9WgXc-", "https://de.wikipedia.org/wiki/Brot_(Lebensmittel)", "https://bakery.example/brot/",
+    "bread@bakery.example", "@ann@example.social", "#रोटी_और_मक्खन",
 ])
 @pytest.mark.parametrize("before", ["Look here ", "", "見て "])
 def test_no_cut_is_made_inside_a_link_a_tag_or_a_mention(before, token):
