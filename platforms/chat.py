@@ -22,7 +22,7 @@ ANSWER_CAP = 1_048_576      # bytes of a model's answer that are read
 TRIES = 5
 CONNECT = 5.0               # seconds
 LONGEST_PAUSE = 8.0         # seconds between two tries, where the provider names none
-AGAIN = {408, 429, *range(500, 600)} - {501, 505}
+AGAIN = {429, *range(500, 600)} - {501, 505}
 UNKNOWN_MODEL = {"model_not_found", "invalid_model", "not_found_error"}
 NO_QUOTA = {"insufficient_quota", "billing_error"}
 MOST_TOKENS = 1_000_000_000
@@ -52,11 +52,14 @@ class CallerGone(ModelFailed):
 
 
 class _Again(Exception):
-    """This try failed in a way that another one may not; `after` seconds, if the provider said so."""
+    """This try failed in a way that another one may not; `after` seconds, if the provider said so.
 
-    def __init__(self, failure, after=None):
+    `begun`: an answer had begun, which costs as much as a whole one; that is tried again only once.
+    """
+
+    def __init__(self, failure, after=None, begun=False):
         super().__init__()
-        self.failure, self.after = failure, after
+        self.failure, self.after, self.begun = failure, after, begun
 
 
 class Presence:
@@ -147,26 +150,29 @@ class Chat:
 
     def ask(self, messages, deadline, presence, bill) -> Reply:
         """What the model says to `messages`; every answer is added to `bill`. Raises ModelFailed."""
+        begun = 0
         for tried in range(TRIES):
             try:
                 return self._ask_once(messages, deadline, presence, bill)
             except _Again as again:
                 usual = min(self._pause * 2 ** tried, LONGEST_PAUSE) * random.uniform(0.5, 1)
                 pause = usual if again.after is None else again.after
-                if tried + 1 == TRIES or monotonic() + pause >= deadline:
+                begun += again.begun
+                if tried + 1 == TRIES or begun > 1 or monotonic() + pause >= deadline:
                     raise again.failure from None
                 presence.wait(pause)
 
     def _ask_once(self, messages, deadline, presence, bill):
-        body = json.dumps({"model": self._model, "messages": messages}).encode()
+        body, begun = json.dumps({"model": self._model, "messages": messages}).encode(), False
         try:
             with self._open(body, deadline, presence) as response:
+                begun = True
                 raw = _read(response)
         except TooLarge:
             bill.guess(messages)
             raise ModelFailed("the caption model answered too much") from None
         except FetchError as error:
-            raise self._unanswered(error, messages, deadline, presence, bill) from None
+            raise self._unanswered(error, begun, messages, deadline, presence, bill) from None
         if response.status != 200:
             raise _refusal(response.status, raw, response.headers)
         answer = _parsed(raw)
@@ -186,7 +192,7 @@ class Chat:
         finally:
             presence.hold(None)
 
-    def _unanswered(self, error, messages, deadline, presence, bill):
+    def _unanswered(self, error, begun, messages, deadline, presence, bill):
         """What to raise when no whole answer came. A provider counts what it has read, whether or not we heard the answer."""
         if isinstance(error, Broken):
             bill.guess(messages)
@@ -195,7 +201,7 @@ class Chat:
         if monotonic() >= deadline:
             return ModelTooSlow("the caption model did not answer in time: look at POSTHORN_CAPTION_TIMEOUT")
         if isinstance(error, Broken):
-            return _Again(ModelFailed("the caption model broke off its answer"))
+            return _Again(ModelFailed("the caption model broke off its answer"), begun=begun)
         if isinstance(error, Unreachable):
             return ModelFailed("the caption model cannot be reached: look at POSTHORN_CAPTION_URL")
         return ModelFailed("the caption model cannot be asked: look at POSTHORN_CAPTION_URL and POSTHORN_CAPTION_KEY")
@@ -252,7 +258,7 @@ def _text_of(answer):
 
 def _judged(answer, text):
     if "error" in answer and answer["error"]:
-        raise _Again(ModelFailed("the caption model answered with an error"))
+        raise ModelFailed("the caption model answered with an error")
     if not _message(answer):
         raise ModelFailed(FORMAT)
     reason = _first_choice(answer).get("finish_reason")

@@ -69,7 +69,7 @@ FAULTS = {
         "Désolé, mais je ne peux pas vous aider.",
         "Lo siento, pero no puedo ayudar con eso.", "Desculpe, mas não posso ajudar com isso."]},
     "filtered": (Reply(raw=completion("secret", finish="content_filter")), REFUSED, 1),
-    "an error with status 200": (error(200, "secret sk-model-canary"), "the caption model answered with an error", 5),
+    "an error with status 200": (error(200, "secret sk-model-canary"), "the caption model answered with an error", 1),
     "endless": (Reply(raw=b"{" + b" " * 1_100_000 + b"}"), "the caption model answered too much", 1),
     "redirect": (Reply(302, headers={"Location": "http://127.0.0.1:1/"}), ANSWERED.format(302) + LOOK, 1),
     "400": (error(400, "secret"), f"the caption model did not understand our request (400){LOOK_BOTH}", 1),
@@ -81,11 +81,12 @@ FAULTS = {
     "no quota": (error(429, "secret", code="insufficient_quota"), NO_QUOTA, 1),
     "429": (error(429, "secret"), "the caption model takes no more requests at this moment (429)", 5),
     "500": (Reply(500, b"secret sk-model-canary"), ANSWERED.format(500), 5),
+    "408": (Reply(408), ANSWERED.format(408) + LOOK, 1),
     "501": (Reply(501), ANSWERED.format(501) + LOOK, 1),
     "503": (Reply(503), ANSWERED.format(503), 5),
     "529": (error(529, "overloaded"), ANSWERED.format(529), 5),
     "hangs up": (Reply(manner="drop"), "the caption model broke off its answer", 5),
-    "half an answer": (Reply(raw=completion("A caption."), manner="cut"), "the caption model broke off its answer", 5),
+    "half an answer": (Reply(raw=completion("A caption."), manner="cut"), "the caption model broke off its answer", 2),
     "half an error": (Reply(503, b"secret" * 100, manner="cut"), ANSWERED.format(503), 5),
 }
 
