@@ -80,7 +80,7 @@ class _Work:
             raise ModelFailed("the caption model answered nothing but thoughts or marks")
         if refuses(text):
             raise ModelFailed(REFUSED)
-        secrets = [secret for secret in self.chat.secrets if secret not in self.topic]
+        secrets = [secret for secret in self.chat.secrets if secret.casefold() not in self.topic.casefold()]
         if any(secret in text for secret in secrets) or prompts.repeats(text, messages, self.topic):
             raise ModelFailed("the caption model repeated its instructions instead of a caption")
         return text, not reply.cut_off

@@ -141,8 +141,8 @@ class Chat:
         # The address comes from the operator alone, never from a user: a model server in the own network is the usual case.
         self._fetcher = Fetcher(allow_private={(base.host, base.port)})
         # Short values and plain words, such as "true" or "mistral", stand in captions for other reasons.
-        told = [key or "", model, *(headers or {}).values()]
-        self.secrets = (url, base.authority, *(value for value in told if len(value) >= SHORT and not value.isalpha()))
+        told = [url, base.authority, key or "", model, *(headers or {}).values()]
+        self.secrets = tuple(value for value in told if len(value) >= SHORT and not value.isalpha())
 
     def deadline(self) -> float:
         """When a caption that is begun now must be there, by the monotonic clock."""

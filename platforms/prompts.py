@@ -7,6 +7,11 @@ import regex
 FILL = 0.8          # of the limit that the model is asked for: models count badly
 SHOWN = 4           # times the limit of a text that is too long is shown to the model again
 ECHO = 7            # words in a row that are ours
+# What begins a turn or an end of one for some model; raw in a topic, it could speak as somebody else.
+CONTROL = regex.compile(r"(?<=<)(?=\||/?s>|(?:start|end)_of_)|(?<=\[)(?=/?INST\])", regex.IGNORECASE)
+# Language, script and region; what else a tag may hold is free words to a model.
+TAG = regex.compile(r"([a-z]{2,3})(-(?:arab|beng|cyrl|deva|grek|guru|hans|hant|hebr|jpan|kore|latn|thai))?"
+                    r"(-(?:[a-z]{2}|\d{3}))?(?![a-z0-9])", regex.IGNORECASE)
 
 # How people write on each network, beside what its limits say. Links in captions of Instagram and TikTok are plain text;
 # Google rejects posts with a telephone number in their text.
@@ -55,8 +60,8 @@ def question(topic, platform, tone, language, limit, counts) -> list[dict]:
     """The messages that ask for a caption of at most `limit` `counts` for `platform` (None: for anywhere)."""
     title, habits = (platform.title, HABITS[platform.name]) if platform else ("any social network", ANYWHERE)
     network = NETWORK.format(title=title, limit=limit, counts=counts, goal=int(limit * FILL), habits=habits)
-    rules = RULES.format(language=language, tone=tone, network=network)
-    asked = ASK.format(topic=json.dumps(topic, ensure_ascii=False))
+    rules = RULES.format(language=_tag(language), tone=tone, network=network)
+    asked = ASK.format(topic=_quoted(topic))
     return [{"role": "system", "content": rules}, {"role": "user", "content": asked}]
 
 
@@ -68,8 +73,20 @@ def shorten(messages, text, problem, limit, counts) -> list[dict]:
 
 def repeats(text, messages, topic) -> bool:
     """Whether `text` holds a passage of what we told the model, apart from words that stand in the topic as well."""
-    told = set().union(*(_passages(message["content"]) for message in messages if message["role"] != "assistant"))
-    return not told.isdisjoint(_passages(text) - _passages(topic))
+    ours = [part for message in messages if message["role"] != "assistant" for part in message["content"].split(_quoted(topic))]
+    told = set().union(*map(_passages, ours))
+    said = text.casefold()
+    asked = all(part.strip().casefold() in said for part in ASK.split("{topic}"))       # too short for a passage each
+    return asked or not told.isdisjoint(_passages(text) - _passages(topic))
+
+
+def _quoted(topic):
+    return json.dumps(CONTROL.sub(" ", topic), ensure_ascii=False)
+
+
+def _tag(language):
+    known = TAG.match(language)
+    return known[0] if known else language.split("-")[0]
 
 
 def _passages(text):
