@@ -103,11 +103,11 @@ class Forgetful(Careless):
 
 @pytest.mark.parametrize("handler, sentences", [
     (Forgetful, ["something else than was put in", "lets an upload be replaced", "larger than declared", "another type"]),
-    (Refusing, ["does not speak S3", "refuses uploads through signed URLs (status 403)"])])
+    (Refusing, ["does not speak S3"])])
 def test_a_store_that_does_not_enforce_is_named(healthy, wrong, handler, sentences):
     with serving_store(handler) as objects:
         found = wrong({**healthy, "S3_ENDPOINT_URL": objects.public_url("")[:-len("/media/")], "S3_BUCKET": "media"})
-    assert [sentence in line for sentence, line in zip(sentences, found, strict=False)] == [True] * len(sentences)
+    assert [sentence in line for sentence, line in zip(sentences, found, strict=False)] == [True] * len(sentences), found
 
 
 def test_a_database_that_was_not_migrated(environ, healthy):

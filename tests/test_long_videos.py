@@ -24,7 +24,8 @@ NETWORKS = ("youtube", "tiktok", "linkedin", "twitter", "bluesky")
 HEAD = b"\0\0\0\x18ftypmp42"
 CHUNK = 128 * 1024          # bytes from which a request counts as a part of the file
 MOST_MEMORY = 64 * MB       # that a worker may grow by
-LATER = "UPDATE targets SET next_at = now() WHERE leased_until IS NULL AND next_at > now() AND status = 'publishing'"
+LATER = ("UPDATE targets SET next_at = now() WHERE leased_until IS NULL AND next_at > now() "
+         "AND status IN ('publishing', 'unconfirmed')")
 
 
 class Film:
@@ -69,7 +70,8 @@ def send(place, name, size, kill_at=None, within=120.0):
         worker, growth = _worker(desk, environ)
         try:
             deadline = time.monotonic() + within
-            while (row := desk.row(target)).status not in ("published", "failed", "unconfirmed"):
+            # A kill during the last chunk leaves the post in doubt, until the network is asked.
+            while (row := desk.row(target)).status not in ("published", "failed"):
                 assert time.monotonic() < deadline, (row, len(_parts(net)), worker.log())
                 if kill_at is not None and sum(request.size for request in _parts(net)) >= kill_at:
                     worker.kill()
