@@ -24,6 +24,8 @@ class Outgoing:
         Without `convert`, what nobody has converted yet stays as it is. Raises Rejected for an image that cannot be converted,
         and OurFault while the store is away.
         """
+        if not job.has_media:
+            return ()
         with database.connection_context():
             rows = Attachment.files(job.id)
         if job.account is None:

@@ -42,6 +42,7 @@ class Target(Row):
     caption = TextField()
     own_caption = BooleanField()
     own_media = BooleanField()
+    has_media = BooleanField()
     options = BinaryJSONField()
     status = TextField()
     stage = TextField(null=True)
@@ -142,7 +143,7 @@ def create(caller, *, client_id, caption, schedule_at, targets):
     rows = [{"id": new_id(Target.prefix), "team_id": caller.team_id, "mode": caller.mode, "post_id": post.id, "position": position,
              "platform": new.platform, "asked_type": new.asked_type, "post_type": new.post_type, "account_id": new.account_id,
              "caption": caption if new.caption is None else new.caption, "own_caption": new.caption is not None,
-             "own_media": new.own_media, "options": new.options, "status": "scheduled",
+             "own_media": new.own_media, "has_media": bool(new.media), "options": new.options, "status": "scheduled",
              "due_at": due, "next_at": due} for position, new in enumerate(targets)]
     Target.insert_many(rows).execute()
     _attach(post, [(row["id"], new.media) for row, new in zip(rows, targets, strict=True)])
@@ -172,7 +173,7 @@ def change(post, *, caption, schedule_at, targets):
         Attachment.delete().where(Attachment.target_id.in_(ids)).execute()
         _attach(post, [(target_id, new.media) for target_id, new in zip(ids, targets, strict=True)])
         for target_id, new in zip(ids, targets, strict=True):
-            Target.update(post_type=new.post_type).where(Target.id == target_id).execute()
+            Target.update(post_type=new.post_type, has_media=bool(new.media)).where(Target.id == target_id).execute()
     ring()
 
 

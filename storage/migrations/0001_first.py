@@ -117,6 +117,7 @@ CREATE TABLE targets (
     caption text NOT NULL,                  -- what is published here, the post's or its own: a claim reads this row alone
     own_caption boolean NOT NULL DEFAULT false,
     own_media boolean NOT NULL DEFAULT false,
+    has_media boolean NOT NULL DEFAULT false,   -- on this row, which a claim locks: attachments may be newer than what it sees
     options jsonb NOT NULL DEFAULT '{}',
 
     status text NOT NULL DEFAULT 'scheduled'
