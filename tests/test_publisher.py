@@ -341,9 +341,10 @@ def test_the_post_of_another_target_is_not_taken_for_the_one_in_doubt(desk):
     account = desk.account()
     network = Told(publish=[DONE, Unconfirmed("no answer")], find=[DONE])
     publisher = desk.publisher(network)
-    first, second = sorted(desk.targets([account, account]))     # due at one instant, they go by their ids
+    targets = desk.targets([account, account])
     for _ in range(2):
         desk.run(publisher)
+    first, second = sorted(targets, key=lambda target: desk.row(target).status)     # published, unconfirmed
     desk.run(publisher, second)
     assert (desk.row(first).status, desk.row(second).status, desk.row(second).looks) == ("published", "unconfirmed", 1)
 
