@@ -30,6 +30,7 @@ from handlers.exchange import exchange_of
 from handlers.files import Files
 from handlers.gate import Gate, Paths
 from handlers.idempotency import PATIENCE, Once, Overtaken
+from handlers.origins import Origins
 from handlers.pages import METHODS, Pages
 from handlers.responses import failure
 from handlers.security import Security
@@ -48,6 +49,7 @@ def create_app(config: Config, services: Services | None = None) -> AsyncApp:
     contract = Contract()
     middlewares = [
         Gate,
+        Origins,
         functools.partial(ServerErrorMiddleware, handler=_answer_error),
         ExceptionMiddleware,
         functools.partial(Files, services=services),

@@ -29,6 +29,14 @@ def api_url(environ):
 
 
 @pytest.fixture(scope="session")
+def homeless_api(environ):
+    """The address of an API whose database is nowhere."""
+    process, url = start_api({**environ, "DATABASE_URL": "postgresql://postgres@/posthorn?host=/nowhere"})
+    yield url
+    process.stop()
+
+
+@pytest.fixture(scope="session")
 def worker(environ):
     """A running worker."""
     process = Process("worker", environ)

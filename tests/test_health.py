@@ -14,14 +14,6 @@ DOCUMENT = Path(__file__).parents[1] / "openapi" / "openapi.yaml"
 ALIVE = {"success": True, "data": {"status": "ok", "version": version("posthorn")}}
 
 
-@pytest.fixture(scope="module")
-def homeless_api(environ):
-    """The address of an API whose database is nowhere."""
-    process, url = start_api({**environ, "DATABASE_URL": "postgresql://postgres@/posthorn?host=/nowhere"})
-    yield url
-    process.stop()
-
-
 @pytest.fixture
 def anybody(api_url):
     return Http(api_url)

@@ -1,14 +1,13 @@
 """The pages that people see in a browser, as a Flask application beside the API."""
 
-import logging
-
 from a2wsgi import WSGIMiddleware
 from flask import Flask, redirect, request
 from werkzeug.exceptions import HTTPException
 
 from handlers.connect import CALLBACK, Ended, Offer, Over, choose, come_back
+from handlers.oauth import REVOKE, TOKEN
 from handlers.pages import authorize, sign_in
-from handlers.pages.render import failed, guarded, page
+from handlers.pages.render import away, failed, guarded, page
 from storage.database import DatabaseAway
 
 CHOICE = "/connect/choice"
@@ -16,8 +15,6 @@ METHODS = {CALLBACK: ["GET", "HEAD"], CHOICE: ["POST"], **sign_in.METHODS, **aut
 THREADS = 8             # people of one process whose network is being asked at this moment
 FORM_BYTES = 65_536
 FORM = "The form is too old, too large, or not one of ours."
-
-log = logging.getLogger("posthorn.pages")
 
 
 class Pages:
@@ -61,11 +58,14 @@ def _answer(outcome: Ended | Offer):
 
 
 def _trouble(error):
+    if request.path in (TOKEN, REVOKE):
+        return authorize.trouble(error)
     if isinstance(error, Over):
         return page("over.html", 400)
     if isinstance(error, DatabaseAway):
-        log.warning("the database is away: %s", type(error).__name__)
-        return page("trouble.html", 503, retry="in a moment")
+        answer = page("trouble.html", 503, retry="in a moment")
+        answer.headers["Retry-After"] = away(error)
+        return answer
     connecting = request.path in (CALLBACK, CHOICE)
     if isinstance(error, HTTPException):
         return page("over.html", error.code) if connecting else page("refused.html", error.code, sentence=FORM)

@@ -5,13 +5,14 @@ from urllib.parse import urlencode
 from authlib.oauth2.rfc6749 import AccessDeniedError, InvalidClientError, InvalidRequestError, OAuth2Error
 from flask import Response, json, request
 from werkzeug.datastructures import MultiDict
+from werkzeug.exceptions import HTTPException
 
 from handlers import oauth
 from handlers.oauth import AUTHORIZE, REVOKE, TOKEN, Consent
 from handlers.pages import sign_in
-from handlers.pages.render import guarded, page
+from handlers.pages.render import away, failed, guarded, page
 from storage import buckets
-from storage.database import database, with_connection
+from storage.database import DatabaseAway, database, with_connection
 from storage.models import Client, Team
 
 METHODS = {AUTHORIZE: ["GET", "HEAD", "POST"], TOKEN: ["POST"], REVOKE: ["POST"]}
@@ -109,9 +110,22 @@ def _machine(config, act):
         with with_connection():
             allowance = buckets.take(f"address:{request.remote_addr}", config.failed_credentials_limit)
         if not allowance.taken:
-            body = json.dumps({"error": "temporarily_unavailable", "error_description": TOO_MANY})
-            return Response(body, 429, {"Retry-After": str(allowance.retry_after)}, content_type="application/json")
+            return _told(429, "temporarily_unavailable", TOO_MANY, retry_after=str(allowance.retry_after))
     return answer
+
+
+def trouble(error):
+    """What an app gets where not its request went wrong, or all of it: as RFC 6749 shapes errors, too."""
+    if isinstance(error, DatabaseAway):     # RFC 7009, section 2.2.1: the token that was to be revoked still stands
+        return _told(503, "temporarily_unavailable", "Try again in a moment.", retry_after=away(error))
+    if isinstance(error, HTTPException):
+        return _told(error.code, "invalid_request", "This is no form that can be read.")
+    return _told(500, "server_error", f"Something went wrong on our side; the number {failed(error)} finds it in the logs.")
+
+
+def _told(status, name, description, *, retry_after=None):
+    body = json.dumps({"error": name, "error_description": description})
+    return Response(body, status, {} if retry_after is None else {"Retry-After": retry_after}, content_type="application/json")
 
 
 def _failure(error):

@@ -38,5 +38,11 @@ def failed(error):
     return request_id
 
 
+def away(error):
+    """Writes down that the database is away; returns the seconds after which to try again."""
+    log.warning("the database is away: %s", type(error).__name__)
+    return "5"
+
+
 def _origin(url):
     return f"{url.scheme}://{url.netloc}" if url.netloc else f"{url.scheme}:"
