@@ -13,6 +13,19 @@ SAMPLES = {
     "video": Content("Fresh bread", (video(),), "video", key="k-1"),
     "poll": Content("Rye or wheat?", (), "poll", {"poll": {"options": ["rye", "wheat"], "expiresIn": 3600}}, "k-1"),
 }
+POLL = {"options": ["rye", "wheat"], "expiresIn": 3600, "multiple": True, "hideTotals": True}
+OPTIONS = {
+    "altTexts": (Content("hi", (image(),), "image", {"altTexts": ["a loaf"]}, "k-1"), {"description": "a loaf"}),
+    "focalPoints": (Content("hi", (image(),), "image", {"focalPoints": [{"x": 0.5, "y": -1}]}, "k-1"), {"focus": "0.5,-1"}),
+    "visibility": (Content("hi", options={"visibility": "unlisted"}, key="k-1"), {"visibility": "unlisted"}),
+    "spoilerText": (Content("hi", options={"spoilerText": "cw"}, key="k-1"), {"spoiler_text": "cw"}),
+    "sensitive": (Content("hi", options={"sensitive": True}, key="k-1"), {"sensitive": True}),
+    "language": (Content("hi", options={"language": "de"}, key="k-1"), {"language": "de"}),
+    "quotePolicy": (Content("hi", options={"quotePolicy": "nobody"}, key="k-1"), {"quote_approval_policy": "nobody"}),
+    "poll": (Content("?", (), "poll", {"poll": POLL}, "k-1"), {"poll": {
+        "options": ["rye", "wheat"], "expires_in": 3600, "multiple": True, "hide_totals": True}}),
+    "thread": (Content("one", options={"thread": ["two"]}, key="k-1"), {"status": "two"}),
+}
 PUBLISH = "POST /api/v1/statuses"
 
 
