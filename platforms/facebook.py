@@ -63,6 +63,7 @@ class Facebook(FacebookLogin, Commenting):
         **dict.fromkeys(("OffsetInvalidError", "PartialRequestError"), Unavailable),
     })
     waits = Verdicts({"/1390008": QUOTA_PAUSE})     # too many posts in a short time
+    comment_author = "from{id}"     # without pages_read_user_content it is told of the Page's own comments alone
 
     def choices(self, credentials):
         """The Pages that this person may publish on."""
@@ -79,6 +80,10 @@ class Facebook(FacebookLogin, Commenting):
     def profile(self, account):
         """Who the Page is."""
         return _profile(self.call(account, "GET", f"/{account.credentials['pageId']}", query={"fields": PROFILE}))
+
+    def wrote(self, account, answer, *place):
+        """By the id of the Page."""
+        return str(answer.field(*place, "from", "id", kind=(str, int), default="")) == account.platform_id
 
     def prepare(self, account, content, receipt):
         """Uploads the files: photos that nobody sees yet, or a video up to the last call."""

@@ -5,7 +5,7 @@ import re
 
 from platforms.base import JPEG, MB, MP4, QUICKTIME, Connected, ImageLimits, Limits, PostType, Problem, Profile, VideoLimits
 from platforms.containers import Containers
-from platforms.errors import Rejected
+from platforms.errors import Disconnected, Rejected
 from platforms.http import THROTTLED
 from platforms.meta import QUOTA_PAUSE, VERDICTS, Commenting, FacebookLogin, SelfRenewing, Transient, Verdicts, identity, word
 
@@ -57,7 +57,8 @@ class Instagram(Containers, Commenting, FacebookLogin, SelfRenewing):
     scopes = ("instagram_basic", "instagram_content_publish", "instagram_manage_comments", "pages_show_list",
               "pages_read_engagement", "business_management")
     exchange, renewal = "ig_exchange_token", "ig_refresh_token"
-    edge, publishing, state, reason, text, comment_text = "media", "media_publish", "status_code", "status", "caption", "text"
+    edge, publishing, state, reason, text = "media", "media_publish", "status_code", "status", "caption"
+    comment_text, comment_author = "text", "username"
     passing = re.compile("2207003|2207020|2207032|2207052|2207053|2207082|2207085")
     hiccups = frozenset({"-2/2207003", "-1/2207032", "-1/2207053", "9004/2207052", "24/2207006"})
     unseen = frozenset({"100/33", "24/2207008", "24/2207006", "9007/2207027"})
@@ -80,11 +81,14 @@ class Instagram(Containers, Commenting, FacebookLogin, SelfRenewing):
         return self._login.tokens(self, form)
 
     def refresh_due(self, account):
-        """Of the login that is set."""
-        return self._login.refresh_due(self, account)
+        """Of the login that is set; and where the account came by the other one, so that `refresh` says so."""
+        return self._of_other_login(account) or self._login.refresh_due(self, account)
 
     def refresh(self, account, force=False):
-        """Of the login that is set."""
+        """Of the login that is set. Raises Disconnected for an account that came by the other one, whose tokens are no use here."""
+        if self._of_other_login(account):
+            raise Disconnected("the login of Instagram was changed on this server (POSTHORN_INSTAGRAM_LOGIN) after this account was "
+                               "connected: connect it again")
         return self._login.refresh(self, account, force)
 
     def proof(self, token):
@@ -122,6 +126,10 @@ class Instagram(Containers, Commenting, FacebookLogin, SelfRenewing):
         """Stories are listed by themselves."""
         return "stories" if self.kind(content) == "story" else "media"
 
+    def wrote(self, account, answer, *place):
+        """By the username."""
+        return answer.field(*place, "username", default="") == account.username
+
     def whole(self, content, children):
         """The parameters of the container of the post."""
         kind, options = self.kind(content), content.options
@@ -144,6 +152,9 @@ class Instagram(Containers, Commenting, FacebookLogin, SelfRenewing):
         if content.media[position].is_video:
             return {"media_type": "VIDEO", "is_carousel_item": "true", **_file(content.media[position])}
         return {"is_carousel_item": "true", **self._image(content, position)}
+
+    def _of_other_login(self, account):
+        return ("pageId" in account.credentials) == (self._login is SelfRenewing)
 
     def _me(self, token):
         """Who logged in; `id` would be another one for every app."""

@@ -239,6 +239,11 @@ class Commenting(Meta):
 
     follow_options = ("firstComment",)
     comment_text = "message"        # the field of a comment that holds its text
+    comment_author = ""             # the field that says who wrote it
+
+    def wrote(self, account, answer, *place) -> bool:
+        """Whether the comment at `place` is one of the account itself: a stranger's may have the same text."""
+        raise NotImplementedError
 
     def follow(self, account, content, receipt):
         """Writes the first comment."""
@@ -260,10 +265,13 @@ class Commenting(Meta):
                 raise
         yield {**receipt, "comment": {"id": written}}
 
+    def comment(self, content) -> dict:
+        """The parameters of the first comment."""
+        return {"message": content.options["firstComment"]}
+
     def _comment(self, account, content, post, comment):
-        form = {"message": content.options["firstComment"]}
         try:
-            return identity(self.call(account, "POST", f"/{post}/comments", form=form, commits=True))
+            return identity(self.call(account, "POST", f"/{post}/comments", form=self.comment(content), commits=True))
         except Rejected as error:
             if error.platform_code == UNSEEN:
                 raise not_yet(self.title, error, content.since_sending - comment["begunAt"]) from None
@@ -271,11 +279,11 @@ class Commenting(Meta):
 
     def _written(self, account, content, post, ago):
         """The id of a comment that was sent `ago` seconds ago, None if it surely is not there."""
-        fields = f"id,{self.comment_text}"
+        fields = f"id,{self.comment_text},{self.comment_author}"
         answer = self.call(account, "GET", f"/{post}/comments", query={"fields": fields, "limit": PAGE})
         for position in range(len(answer.field("data", kind=list))):
             text = answer.field("data", position, self.comment_text, default="")
-            if text.strip() == content.options["firstComment"].strip():
+            if same_text(text, content.options["firstComment"]) and self.wrote(account, answer, "data", position):
                 return identity(answer, "data", position)
         if answer.field("paging", "next", default=None) is not None:
             raise Rejected("it cannot be found out whether the first comment was written", rule="comment")

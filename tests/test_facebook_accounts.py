@@ -7,22 +7,12 @@ from platforms.errors import Disconnected, Rejected, Unavailable
 from platforms.facebook import Facebook
 from tests.live import account, consented, http_for, prepared
 from tests.networks import facebook as network
+from tests.networks.facebook import facebook, net  # noqa: F401
 from tests.standins.facebook import FEED, SCOPES
 from tests.standins.meta import ROOT
 
 REDIRECT = "https://posthorn.test/connect/callback"
 TOKENS, ACCOUNTS = f"GET {ROOT}/oauth/access_token", f"GET {ROOT}/me/accounts"
-
-
-@pytest.fixture
-def net():
-    with network.start() as net:
-        yield net
-
-
-@pytest.fixture
-def facebook(net):
-    return Facebook(http_for(net), network.settings(net))
 
 
 def came_back(platform):

@@ -7,21 +7,11 @@ from platforms.errors import Disconnected, Rejected, Unavailable
 from platforms.instagram import Instagram
 from tests.live import account, consented, http_for, published
 from tests.networks import instagram as network
+from tests.networks.instagram import instagram, net  # noqa: F401
 from tests.standins.meta import ROOT
 
 REDIRECT = "https://posthorn.test/connect/callback"
 RENEW, DAY = "GET /refresh_access_token", 86_400
-
-
-@pytest.fixture
-def net():
-    with network.start() as net:
-        yield net
-
-
-@pytest.fixture
-def instagram(net):
-    return Instagram(http_for(net), network.settings(net))
 
 
 @pytest.fixture
@@ -153,3 +143,16 @@ def test_a_token_that_has_ended_cannot_be_renewed(net, own):
     with pytest.raises(Disconnected) as caught:
         own.refresh(aged(cake, 61))
     assert "canary" not in repr(vars(caught.value))
+
+
+# A login that was changed after accounts were connected.
+
+def test_an_account_that_came_by_the_other_login_has_to_be_connected_again(net, instagram, own):
+    cake = account(connected(own)[0])
+    for platform, one in ((own, network.account(net)), (instagram, cake)):
+        assert platform.refresh_due(one)
+        for force in (False, True):
+            with pytest.raises(Disconnected) as caught:
+                platform.refresh(one, force)
+            assert "connect it again" in caught.value.message and "POSTHORN_INSTAGRAM_LOGIN" in caught.value.message
+            assert "canary" not in repr(vars(caught.value))

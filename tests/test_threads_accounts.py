@@ -7,21 +7,11 @@ from platforms.errors import Disconnected, Rejected
 from platforms.threads import Threads
 from tests.live import account, consented, http_for, published
 from tests.networks import threads as network
+from tests.networks.threads import threads, net  # noqa: F401
 from tests.standins.threads import ME
 
 REDIRECT = "https://posthorn.test/connect/callback"
 RENEW, DAY = "GET /refresh_access_token", 86_400
-
-
-@pytest.fixture
-def net():
-    with network.start() as net:
-        yield net
-
-
-@pytest.fixture
-def threads(net):
-    return Threads(http_for(net), network.settings(net))
 
 
 def test_login(net, threads):

@@ -1,11 +1,18 @@
 """What the conformance suite needs to know of Facebook."""
 
-from platforms.base import Account, Content
-from tests.live import image, video
+import json
+from dataclasses import replace
+
+import pytest
+
+from platforms.base import Account, Content, Processing
+from platforms.facebook import Facebook
+from tests.live import http_for, image, part_of, prepared, video
 from tests.standins.facebook import FEED, PHOTO_STORIES, REELS, UPLOAD_ROOT, VIDEO_ROOT, VIDEOS, FacebookServer
 from tests.standins.meta import ROOT
 
 PAGE_TOKEN, USER_TOKEN = "EAAcanary-page", "EAAcanary-user"
+FILM = b"\0\0\0\x18ftypmp42" + bytes(range(256)) * 10_000        # three parts
 PORTRAIT = {"width": 1080, "height": 1920, "duration": 10.0}
 SAMPLES = {
     "text": Content("hi", post_type="text", key="k-1"),
@@ -46,3 +53,51 @@ def public(net):
 def expire(net):
     """The Page's token is no longer valid; the user's still is."""
     net.renew(next(iter(net.pages)))
+
+
+@pytest.fixture
+def net():
+    with start() as net:
+        yield net
+
+
+@pytest.fixture
+def facebook(net):
+    return Facebook(http_for(net), settings(net))
+
+
+@pytest.fixture
+def page(net):
+    return account(net)
+
+
+def film(kind, **options):
+    """A post with a video of three parts."""
+    return Content("hi", (replace(video(**PORTRAIT), bytes=len(FILM), open=part_of(FILM)),), kind, options, "k-1")
+
+
+def story(item):
+    """A story that shows this file."""
+    return Content("", (item,), "story", key="k-1")
+
+
+def finished(facebook, page, outcome):
+    """What a video comes to, asked until it is known; and how often the answer was to wait."""
+    asked = 0
+    while isinstance(outcome, Processing):
+        outcome, asked = facebook.check(page, json.loads(json.dumps(outcome.receipt))), asked + 1
+    return outcome, asked
+
+
+def posted(facebook, page, content):
+    """What comes of a post that has no problems."""
+    assert facebook.problems(content) == []
+    receipt = prepared(facebook, page, content)
+    return finished(facebook, page, facebook.publish(page, content, receipt))[0]
+
+
+def sent_reel(facebook, page):
+    """The receipt of a reel that Facebook was told to publish."""
+    receipt = prepared(facebook, page, SAMPLES["reel"])
+    facebook.publish(page, SAMPLES["reel"], receipt)
+    return receipt

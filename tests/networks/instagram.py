@@ -2,13 +2,17 @@
 
 from dataclasses import replace
 
+import pytest
+
 from platforms.base import Account, Content
-from tests.live import image, video
+from platforms.instagram import Instagram
+from tests.live import http_for, image, video
 from tests.standins.instagram import PUBLISH as MEDIA_PUBLISH
 from tests.standins.instagram import InstagramServer
 from tests.standins.meta import ROOT
 
 PAGE_TOKEN, USER_TOKEN = "EAAcanary-page", "EAAcanary-user"
+PROFILE = "https://www.instagram.com/bread/"
 
 
 def photo(number=1):
@@ -58,3 +62,19 @@ def public(net):
 def expire(net):
     """The Page's token is no longer valid; the user's still is."""
     net.renew(next(iter(net.pages)))
+
+
+@pytest.fixture
+def net():
+    with start() as net:
+        yield net
+
+
+@pytest.fixture
+def instagram(net):
+    return Instagram(http_for(net), settings(net))
+
+
+@pytest.fixture
+def ann(net):
+    return account(net)

@@ -2,12 +2,17 @@
 
 import time
 
+import pytest
+
 from platforms.base import Account, Content
+from platforms.threads import Threads
+from tests.live import http_for
 from tests.networks.instagram import film, photo
 from tests.standins.threads import PUBLISH as THREADS_PUBLISH
 from tests.standins.threads import ROOT, ThreadsServer
 
 TOKEN = "THQVcanary"
+PROFILE = "https://www.threads.com/@ann"
 DAY = 86_400
 SAMPLES = {
     "text": Content("hi", post_type="text", key="k-1"),
@@ -52,3 +57,19 @@ def expire(net):
     """The token has ended: Threads has no other that would outlive it."""
     for token in net.tokens.values():
         token.problem = 463
+
+
+@pytest.fixture
+def net():
+    with start() as net:
+        yield net
+
+
+@pytest.fixture
+def threads(net):
+    return Threads(http_for(net), settings(net))
+
+
+@pytest.fixture
+def ann(net):
+    return account(net)

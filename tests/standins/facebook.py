@@ -290,7 +290,8 @@ class FacebookServer(Pages):
     def comment(self, request, token, given):
         """A comment of the Page itself."""
         self._commentable(request.args["post"])
-        one = {"id": f"{request.args['post']}_{self.new_id()}", "message": given["message"], "created_time": stamp(self.now())}
+        one = {"id": f"{request.args['post']}_{self.new_id()}", "message": given["message"], "created_time": stamp(self.now()),
+               "from": {"id": token.owner}}
         self.comments.setdefault(request.args["post"], []).append(one)
         return {"id": one["id"]}
 
@@ -299,6 +300,8 @@ class FacebookServer(Pages):
         """The comments under a post."""
         self._commentable(request.args["post"])
         found = self.comments.get(request.args["post"], [])
+        if "pages_read_user_content" not in token.scopes:
+            found = [one | {"from": one["from"] if one["from"]["id"] == token.owner else None} for one in found]
         return page_of(found, given, lambda one: pick(one, given.get("fields"), "Comment"))
 
     # private

@@ -185,10 +185,10 @@ class InstagramServer(ContainerServer, Pages):
     def comment(self, request, token, given):
         """A comment of the account itself. With `fields` it is written, and the answer is an error all the same."""
         post = self._post(request.args["media"])
-        self._own(post["owner"], token, "manage_comments")
+        account = self._own(post["owner"], token, "manage_comments")
         if post["kind"] == "STORIES":
             raise Refusal(100, "(#100) Stories take no comments")
-        one = {"id": self.new_id(), "text": given["message"], "timestamp": stamp(self.now())}
+        one = {"id": self.new_id(), "text": given["message"], "timestamp": stamp(self.now()), "username": account.username}
         self.comments.setdefault(post["id"], []).append(one)
         if "fields" in given:
             raise Refusal(20, "Cannot read the comment", subcode=1772107)
