@@ -1,6 +1,7 @@
 """Mastodon, on any instance: https://docs.joinmastodon.org/client/intro/"""
 
 import copy
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from urllib.parse import quote, urlsplit
@@ -22,23 +23,30 @@ TERMS = {
     "max_options": ("polls", 4), "max_characters_per_option": ("polls", 50),
     "min_expiration": ("polls", 300), "max_expiration": ("polls", 2_629_746),
 }
+QUOTES_SINCE = 7                    # api_versions.mastodon of version 4.5; older ones drop the parameter without a word
 TERMS_LAST = timedelta(days=1)
 REDIRECTS = (301, 302, 307, 308)
 EXTENSIONS = {JPEG: "jpg", PNG: "png", GIF: "gif", WEBP: "webp", MP4: "mp4", QUICKTIME: "mov", WEBM: "webm"}
 APP_NAME, APP_SITE = "Posthorn", "https://github.com/posthorn/posthorn"     # as the person who allows it sees us
 LISTED = 40                         # statuses in a page, the most that there are
 SKEW = timedelta(minutes=2)         # that the clocks of the database and an instance may drift apart, and answers be late
-# Option of ours: parameter of a status.
+BROKEN_FILE = "Error processing thumbnail for uploaded media"       # the server's own constant, in no other language
+# Option of ours: parameter of a status; the second are for the first part of a thread alone.
 PARAMETERS = {"visibility": "visibility", "spoilerText": "spoiler_text", "sensitive": "sensitive", "language": "language",
               "quotePolicy": "quote_approval_policy"}
+RELATIONS = {"inReplyToId": "in_reply_to_id", "quotedStatusId": "quoted_status_id"}
 
 
 class Mastodon(OAuthPlatform):
-    """A Mastodon account, connected in the browser by an app that registers itself, or with an access token of its own."""
+    """A Mastodon account, connected in the browser by an app that registers itself, or with an access token of its own.
+
+    Left out: what only forks of Mastodon take (Markdown), sound, which Posthorn does not store, and `scheduled_at`, with which
+    an instance ignores the key that keeps a status from being posted twice: the plan is Posthorn's own.
+    """
 
     name = "mastodon"
     title = "Mastodon"
-    terms = {name: value for name, (_, value) in TERMS.items()}
+    terms = {**{name: value for name, (_, value) in TERMS.items()}, "api_version": QUOTES_SINCE}
     limits = Limits(
         caption=500, media_items=4,
         image=ImageLimits(types=(JPEG, PNG, GIF, WEBP), max_bytes=16_777_215,       # the size has to be below the limit
@@ -48,10 +56,10 @@ class Mastodon(OAuthPlatform):
     post_types = {
         "text": PostType(caption_required=True),
         "image": PostType(images=(1, 4), options=("altTexts", "focalPoints")),
-        "video": PostType(videos=(1, 1), options=("altTexts", "focalPoints")),
+        "video": PostType(images=(0, 1), videos=(1, 1), mixed=True, options=("altTexts", "focalPoints")),   # the image: a cover
         "poll": PostType(caption_required=True, required=("poll",)),
     }
-    options = (*PARAMETERS, "thread")
+    options = (*PARAMETERS, *RELATIONS, "thread")
     follow_options = ("thread",)
     media_options = ("altTexts", "focalPoints")
     counts = "characters (URLs and mentions count as Mastodon shortens them)"
@@ -86,7 +94,7 @@ class Mastodon(OAuthPlatform):
         return here
 
     def extra_problems(self, post_type, content):
-        """The instance's terms for videos, alternative texts and polls."""
+        """The instance's terms for videos, alternative texts, polls and quotes."""
         terms, options = self.terms, content.options
         for position, item in enumerate(content.media):
             if item.is_video and (item.width or 0) * (item.height or 0) > terms["video_matrix_limit"]:
@@ -98,6 +106,9 @@ class Mastodon(OAuthPlatform):
                               f"the alternative text has {len(text)} characters; {terms['description_limit']} are allowed")
         if "poll" in options:
             yield from self._poll_problems(options["poll"])
+        if "quotedStatusId" in options and terms["api_version"] < QUOTES_SINCE:
+            yield Problem("options/quotedStatusId", "quote", "the instance of this account knows no quotes, which came with "
+                                                             "Mastodon 4.5")
         yield from self.thread_problems(options.get("thread", ()))
 
     def connect(self, fields):
@@ -109,7 +120,7 @@ class Mastodon(OAuthPlatform):
                            platform_code=refusal.platform_code, platform_message=refusal.platform_message) from None
 
     def authorize(self, redirect_url, state, instance=None):
-        """The page of the instance, with which an app is registered for this one time: there is no telling how long it keeps one."""
+        """The page of the instance, with which an app is registered for this one time: nobody knows how long it keeps one."""
         try:
             origin, _ = self._read_instance(self.http.origin(instance), None)
             app = self.send("POST", f"{origin}/api/v1/apps", json={"client_name": APP_NAME, "redirect_uris": redirect_url,
@@ -126,7 +137,7 @@ class Mastodon(OAuthPlatform):
         return super(Mastodon, self._at(kept)).redeem(answer, redirect_url, kept)
 
     def choices(self, credentials):
-        """The one account that has logged in. Its token does not end, whatever the standard has for an answer without a time."""
+        """The one account that has logged in. Its token does not end, whatever the standard says of answers without a time."""
         return [self._connected(self.settings["origin"], credentials["accessToken"])]
 
     def profile(self, account):
@@ -141,8 +152,8 @@ class Mastodon(OAuthPlatform):
         if "media" not in receipt:
             receipt = {"media": []}
             yield receipt
-        for position in range(len(receipt["media"]), len(content.media)):
-            receipt = {**receipt, "media": [*receipt["media"], self._upload(account, content, position)]}
+        for position in _attached(content)[len(receipt["media"]):]:
+            receipt = {**receipt, "media": [*receipt["media"], self._upload(account, content, position, receipt)]}
             yield receipt
         for position, one in enumerate(receipt["media"]):
             while not one["ready"]:
@@ -156,7 +167,8 @@ class Mastodon(OAuthPlatform):
 
     def publish(self, account, content, receipt):
         """Posts the status, in every try under the same key."""
-        status = {**_parameters(content), "status": content.caption, "media_ids": [one["id"] for one in receipt["media"]]}
+        status = {**_parameters(content, {**PARAMETERS, **RELATIONS}), "status": content.caption,
+                  "media_ids": [one["id"] for one in receipt["media"]]}
         if poll := content.options.get("poll"):
             status["poll"] = {"options": poll["options"], "expires_in": poll["expiresIn"],
                               "multiple": poll.get("multiple", False), "hide_totals": poll.get("hideTotals", False)}
@@ -181,7 +193,7 @@ class Mastodon(OAuthPlatform):
                            rule="thread")
         for number in range(len(receipt["parts"]), len(texts)):
             if receipt["partAt"] is None:
-                receipt = {**receipt, "partAt": content.since_sending}       # by the database's clock, as the next run knows it too
+                receipt = {**receipt, "partAt": content.since_sending}      # by the database's clock, as the next run knows it
                 yield receipt
             status = {**_parameters(content), "status": texts[number], "in_reply_to_id": before[-1]}
             try:
@@ -260,19 +272,25 @@ class Mastodon(OAuthPlatform):
                  for name, (part, usual) in TERMS.items()}
         terms["max_characters"] = answer.field("max_toot_chars", kind=int, default=terms["max_characters"])     # Pleroma's
         domain = answer.field("domain", default=None) or urlsplit(origin).netloc
+        terms["api_version"] = answer.field("api_versions", "mastodon", kind=int, default=0)
         return origin, {**terms, "domain": domain, "readAt": _stamp(datetime.now(UTC))}
 
-    def _upload(self, account, content, position):
-        item, form = content.media[position], {}
-        texts, points = content.options.get("altTexts", ()), content.options.get("focalPoints", ())
+    def _upload(self, account, content, position, receipt):
+        """Sends one of the media with what belongs to it: its description, its focal point, the cover of a video."""
+        form, texts, points = {}, content.options.get("altTexts", ()), content.options.get("focalPoints", ())
         if position < len(texts) and texts[position]:
             form["description"] = texts[position]
         if position < len(points):
             form["focus"] = f"{points[position]['x']},{points[position]['y']}"
-        with item.open() as file:
-            name = f"{position + 1}.{EXTENSIONS[item.mime_type]}"
-            answer = self._call(account, "POST", "/api/v2/media", form=form,
-                                files=[Upload("file", name, item.mime_type, file, item.bytes)])
+        item, cover = content.media[position], _cover(content)
+        parts = {"file": item, "thumbnail": cover} if cover else {"file": item}
+        with ExitStack() as opened:
+            files = [Upload(name, f"{position + 1}.{EXTENSIONS[one.mime_type]}", one.mime_type,
+                            opened.enter_context(one.open()), one.bytes) for name, one in parts.items()]
+            try:
+                answer = self._call(account, "POST", "/api/v2/media", form=form, files=files)
+            except Unavailable as fault:
+                raise _broken(fault, receipt) or fault from None
         return {"id": answer.field("id"), "ready": _is_ready(answer)}
 
     def _state(self, account, one):
@@ -297,11 +315,17 @@ class Mastodon(OAuthPlatform):
         theirs = [answer.field(position, "media_attachments", number, "id", default=None) for number in range(count)]
         if ids or theirs:
             return ids == theirs        # which no other status can have
+        quotes = answer.field(position, "quote", kind=dict, default=None) is not None
+        if (answer.field(position, "in_reply_to_id", default=None), quotes) != (
+                content.options.get("inReplyToId"), "quotedStatusId" in content.options):
+            return False
         # Instances strip both texts.
         if answer.field(position, "spoiler_text", default="").strip() != content.options.get("spoilerText", "").strip():
             return False
         source = self._call(account, "GET", f"/api/v1/statuses/{_segment(answer.field(position, 'id'))}/source")
-        return source.field("text").strip() == content.caption.strip()
+        text, ours = source.field("text").strip(), content.caption.strip()
+        # An instance may put the address of what is quoted in front; what is quoted it shows only once that is allowed.
+        return text.endswith(ours) if quotes else text == ours
 
     def _poll_problems(self, poll):
         terms, answers, seconds = self.terms, poll["options"], poll["expiresIn"]
@@ -319,8 +343,29 @@ class Mastodon(OAuthPlatform):
                           f"{terms['min_expiration']} to {terms['max_expiration']} are allowed")
 
 
-def _parameters(content):
-    return {PARAMETERS[name]: value for name, value in content.options.items() if name in PARAMETERS}
+def _parameters(content, names=PARAMETERS):
+    return {names[name]: value for name, value in content.options.items() if name in names}
+
+
+def _attached(content):
+    """The positions of the media that a status shows: the image beside a video is only its cover."""
+    filmed = any(item.is_video for item in content.media)
+    return [position for position, item in enumerate(content.media) if item.is_video or not filmed]
+
+
+def _cover(content):
+    """The image beside a video; None where there is none, or no video."""
+    still = [item for item in content.media if not item.is_video]
+    return still[0] if still and len(still) < len(content.media) else None
+
+
+def _broken(fault, receipt):
+    """What follows from a fault that the server has with the file itself: one more try, in case it was not the file."""
+    if fault.platform_message != BROKEN_FILE:
+        return None
+    if "again" in receipt:
+        return Rejected("Mastodon could not process the file", rule="media", **fault.words)
+    return Unavailable("Mastodon could not process the file", receipt={**receipt, "again": True}, **fault.words)
 
 
 def _published(answer, *path):

@@ -9,30 +9,12 @@ import pytest
 from platforms.base import Absent, Content, Published, Waiting
 from platforms.errors import Disconnected, PermissionMissing, PlatformError, Rejected, Unavailable, Unconfirmed
 from platforms.mastodon import Mastodon
-from tests.live import account, http_for, image, prepared, published, video
-from tests.standins.mastodon import MastodonServer
+from tests.live import account, image, prepared, published, tried, video
+from tests.networks.mastodon import TOKEN, ann, mastodon, net  # fixtures
 
-TOKEN = "canary-token"
 POST, UPLOAD, READ_MEDIA = "POST /api/v1/statuses", "POST /api/v2/media", "GET /api/v1/media/:id"
 POLL = {"options": ["yes", "no"], "expiresIn": 3600}
 LIST = "GET /api/v1/accounts/:id/statuses"
-
-
-@pytest.fixture
-def net():
-    with MastodonServer() as net:
-        net.add_user("ann", TOKEN, display_name="Ann")
-        yield net
-
-
-@pytest.fixture
-def mastodon(net):
-    return Mastodon(http_for(net))
-
-
-@pytest.fixture
-def ann(net, mastodon):
-    return account(mastodon.connect({"host": net.url, "accessToken": TOKEN}))
 
 
 # What a post becomes.
@@ -77,6 +59,47 @@ def test_video_is_waited_for(net, mastodon, ann):
     assert mastodon.publish(ann, content, steps[-1]).id == net.posts[0]["id"]
     assert [request.status for request in net.calls(READ_MEDIA)] == [206, 206, 200]
     assert net.posts[0]["media_attachments"][0]["description"] == "a horn"
+
+
+@pytest.mark.parametrize("turned", [False, True], ids=["video first", "image first"])
+def test_an_image_beside_a_video_is_its_cover(net, mastodon, ann, turned):
+    media = (image(5), video()) if turned else (video(), image(5))
+    published(mastodon, ann, Content("hi", media=media, options={"altTexts": ["a", "b"]}, key="k-1"))
+    [film] = net.media.values()
+    assert (film.kind, film.description, film.thumbnail.media_type, film.thumbnail.data[-1]) == (
+        "video", "b" if turned else "a", "image/png", 5)
+    assert [one["id"] for one in net.posts[0]["media_attachments"]] == [film.id] and len(net.calls(UPLOAD)) == 1
+
+
+def test_an_answer_and_its_thread(net, mastodon, ann):
+    other = net.add_status(net.add_user("bob"), "Who bakes rye?")
+    content = Content("We do", options={"inReplyToId": other["id"], "thread": ["And wheat"]}, key="k-1")
+    result = published(mastodon, ann, content)
+    list(mastodon.follow(ann, content, {"media": [], "public": {"id": result.id, "url": result.url}}))
+    assert [post["in_reply_to_id"] for post in net.posts] == [None, other["id"], result.id]
+
+
+def test_an_answer_to_nothing_is_refused(mastodon, ann):
+    with pytest.raises(Rejected) as caught:
+        published(mastodon, ann, Content("hi", options={"inReplyToId": "12"}, key="k-1"))
+    assert "reply to" in caught.value.platform_message
+
+
+def test_a_quote_is_of_the_first_part_of_a_thread_alone(net, mastodon, ann):
+    other = net.add_status(net.add_user("bob"), "Who bakes rye?")
+    content = Content("We do", options={"quotedStatusId": other["id"], "thread": ["And wheat"]}, key="k-1")
+    result = published(mastodon, ann, content)
+    list(mastodon.follow(ann, content, {"media": [], "public": {"id": result.id, "url": result.url}}))
+    assert [bool(post["quote"]) for post in net.posts] == [False, True, False]
+    assert net.posts[1]["quote"]["quoted_status"]["id"] == other["id"]
+
+
+def test_an_instance_that_knows_no_quotes_would_drop_one_without_a_word(net, mastodon):
+    net.api_version = 6
+    bob = account(mastodon.connect({"host": net.url, "accessToken": TOKEN}))
+    content = Content("hi", options={"quotedStatusId": "12"})
+    assert [(one.path, one.rule) for one in mastodon.problems(content, bob)] == [("options/quotedStatusId", "quote")]
+    assert mastodon.problems(content) == []
 
 
 def test_poll(net, mastodon, ann):
@@ -145,6 +168,20 @@ def test_a_status_is_found_although_the_instance_stripped_its_texts(net, mastodo
     result = mastodon.publish(ann, content, receipt)
     net.posts[0] |= {"text": "hi", "spoiler_text": "cw"}
     assert mastodon.find(ann, content, receipt) == result
+
+
+def test_answers_and_quotes_are_told_from_other_statuses_of_the_same_text(net, mastodon, ann):
+    other = net.add_status(net.add_user("bob"), "Who?")
+    contents = [Content("We", options=options, key=f"k-{number}") for number, options in enumerate(
+        ({}, {"inReplyToId": other["id"]}, {"quotedStatusId": other["id"]}))]
+    for content in contents:
+        receipt = prepared(mastodon, ann, content)
+        assert mastodon.find(ann, content, receipt) == Absent()
+        result = mastodon.publish(ann, content, receipt)
+        assert mastodon.find(ann, content, receipt) == result
+    net.posts[-1] |= {"text": "RE: https://b.example/1\n\nWe", "quote": {"state": "pending", "quoted_status": None}}
+    assert mastodon.find(ann, contents[2], {"media": []}).id == net.posts[-1]["id"]
+    assert mastodon.find(ann, replace(contents[2], caption="They"), {"media": []}) == Absent()
 
 
 def test_a_private_status_is_found(net, mastodon, ann):
@@ -250,6 +287,15 @@ def test_a_file_that_cannot_be_processed(net, mastodon, ann):
     assert caught.value.platform_message == "Error processing thumbnail for uploaded media"
 
 
+def test_a_file_that_the_server_fails_over_twice_is_to_blame(net, mastodon, ann):
+    content = Content("hi", media=(image(1), image(2)), key="k-1")
+    net.fail("media_error", times=2)
+    error, tries = tried(mastodon, ann, content)
+    assert (type(error), error.rule, tries) == (Rejected, "media", 2)
+    net.fail("media_error")
+    assert tried(mastodon, ann, content) == (None, 2)
+
+
 def test_a_file_that_lies_about_its_type(mastodon, ann):
     with pytest.raises(Rejected):
         prepared(mastodon, ann, Content("hi", media=(replace(image(), mime_type="video/mp4"),), key="k-1"))
@@ -281,7 +327,7 @@ def test_errors_of_publishing(net, mastodon, ann, row, expected):
 @pytest.mark.parametrize("row, expected", [
     ("bad_file", Rejected), ("too_large", Rejected), ("media_error", Unavailable), ("gone", Unavailable),
     ("rate_limited", Unavailable), ("bad_gateway", Unavailable), ("invalid_token", Disconnected),
-    ("scope_missing", PermissionMissing),
+    ("scope_missing", PermissionMissing), ("processing_failed", Rejected), ("busy", Unavailable),
 ])
 def test_errors_of_uploading(net, mastodon, ann, row, expected):
     net.fail(row, endpoint=UPLOAD)

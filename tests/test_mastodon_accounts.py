@@ -8,28 +8,11 @@ from platforms.base import Content, Profile
 from platforms.errors import Rejected, Unavailable
 from platforms.mastodon import Mastodon
 from tests.live import account, http_for, published
+from tests.networks.mastodon import TOKEN, ann, mastodon, net  # fixtures
 from tests.standins.mastodon import MastodonServer
 from tests.standins.server import HOST
 
-TOKEN = "canary-token"
 INSTANCE, OLD_INSTANCE, VERIFY = "GET /api/v2/instance", "GET /api/v1/instance", "GET /api/v1/accounts/verify_credentials"
-
-
-@pytest.fixture
-def net():
-    with MastodonServer() as net:
-        net.add_user("ann", TOKEN, display_name="Ann")
-        yield net
-
-
-@pytest.fixture
-def mastodon(net):
-    return Mastodon(http_for(net))
-
-
-@pytest.fixture
-def ann(net, mastodon):
-    return account(mastodon.connect({"host": net.url, "accessToken": TOKEN}))
 
 
 def test_connecting_tells_who_the_account_is(net, mastodon):

@@ -8,7 +8,7 @@ import pytest
 from platforms.base import Content
 from platforms.errors import Rejected, Unavailable, Unconfirmed
 from tests.networks import bluesky, mastodon
-from tests.test_conformance import Scene
+from tests.scenes import Scene
 
 TEXTS = ["Two: with @ann.test and https://example.com/b", "Three"]
 THREAD = Content("One", options={"thread": TEXTS}, key="k-1")

@@ -1,5 +1,7 @@
 """What the conformance suite needs to know of Mastodon."""
 
+import pytest
+
 from platforms.base import Account, Content
 from platforms.mastodon import Mastodon
 from tests.live import http_for, image, video
@@ -25,6 +27,8 @@ OPTIONS = {
     "poll": (Content("?", (), "poll", {"poll": POLL}, "k-1"), {"poll": {
         "options": ["rye", "wheat"], "expires_in": 3600, "multiple": True, "hide_totals": True}}),
     "thread": (Content("one", options={"thread": ["two"]}, key="k-1"), {"status": "two"}),
+    "inReplyToId": lambda net, _: about(net, "inReplyToId", "in_reply_to_id"),
+    "quotedStatusId": lambda net, _: about(net, "quotedStatusId", "quoted_status_id"),
 }
 PUBLISH = "POST /api/v1/statuses"
 
@@ -32,7 +36,7 @@ PUBLISH = "POST /api/v1/statuses"
 def start():
     """An instance with one account."""
     net = MastodonServer()
-    net.add_user("ann", TOKEN)
+    net.add_user("ann", TOKEN, display_name="Ann")
     return net
 
 
@@ -47,6 +51,12 @@ def account(net):
     return Account(connected.profile.platform_id, connected.profile.username, connected.host, connected.credentials)
 
 
+def about(net, option, parameter):
+    """A Content that has to do with a status of somebody else, and what says so on the wire."""
+    other = net.add_status(net.add_user("bob"), "Who bakes rye?")
+    return Content("We do", options={option: other["id"]}, key="k-1"), {"status": "We do", parameter: other["id"]}
+
+
 def public(net):
     """The ids of the statuses."""
     return [post["id"] for post in net.posts]
@@ -55,3 +65,22 @@ def public(net):
 def expire(net):
     """Somebody revokes the token."""
     net.tokens[TOKEN].state = "revoked"
+
+
+@pytest.fixture
+def net():
+    """An instance with one account."""
+    with start() as net:
+        yield net
+
+
+@pytest.fixture
+def mastodon(net):
+    """A connector that may reach the instance."""
+    return Mastodon(http_for(net))
+
+
+@pytest.fixture
+def ann(net):
+    """The account on it."""
+    return account(net)
