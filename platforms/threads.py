@@ -9,7 +9,7 @@ from platforms.containers import FINISHED, IN_PROGRESS, PUBLISHED, Containers
 from platforms.errors import PermissionMissing, Rejected, Unavailable
 from platforms.http import THROTTLED
 from platforms.meta import QUOTA_PAUSE, SETTLED, VERDICTS, Meta, SelfRenewing, Verdicts, identity, not_yet, word
-from platforms.text import emoji_as_bytes
+from platforms.text import emoji_as_bytes, utf16_units
 
 PHOTO = ImageLimits(types=(JPEG, PNG), max_bytes=8 * MB, max_aspect_ratio=10)       # widths are scaled
 VIDEO = VideoLimits(types=(MP4, QUICKTIME), max_bytes=1024 * MB, max_width=1920, min_aspect_ratio=0.01, max_aspect_ratio=10,
@@ -20,31 +20,35 @@ MEDIA_OPTIONS = ("altTexts", "isSpoilerMedia")
 # Option of ours: parameter of the container of a post.
 PARAMETERS = {"replyControl": "reply_control", "enableReplyApprovals": "enable_reply_approvals", "topicTag": "topic_tag",
               "locationId": "location_id", "quotePostId": "quote_post_id", "linkAttachment": "link_attachment",
-              "isSpoilerMedia": "is_spoiler_media"}
+              "isSpoilerMedia": "is_spoiler_media", "isGhostPost": "is_ghost_post", "replyToId": "reply_to_id"}
+STORIES = {"light": "crossreshare_to_ig", "dark": "crossreshare_to_ig_dark_mode"}       # parameters for shareToInstagram
+GHOSTLY = {"isGhostPost", "textSpoilers"}       # documentation/threads/create-posts/ghost-posts: all that a ghost post may have
 POLL = {"optionA": "option_a", "optionB": "option_b", "optionC": "option_c", "optionD": "option_d"}
 REPLY_PAUSE = 2.0           # seconds until a reply, which is a text, is ready to be published
 
 
 class Threads(Containers, SelfRenewing):
-    """A Threads profile."""
+    """A Threads profile. Not offered: reposts, which are no posts of ours."""
 
     name = "threads"
     title = "Threads"
     limits = Limits(caption=500, media_items=20, image=PHOTO, video=VIDEO,
                     source="https://developers.facebook.com/documentation/threads/posts", reviewed_at="2026-11-21")
     post_types = {
-        "text": PostType(caption_required=True),
+        "text": PostType(caption_required=True, options=("gifId", "textAttachment", "isGhostPost")),
         "image": PostType(images=(1, 1), options=MEDIA_OPTIONS),
         "video": PostType(videos=(1, 1), options=MEDIA_OPTIONS),
         "carousel": PostType(images=(0, 20), videos=(0, 20), total=(2, 20), mixed=True, options=MEDIA_OPTIONS),
         "poll": PostType(caption_required=True, required=("poll",)),
-        "link": PostType(caption_required=True, required=("linkAttachment",)),
+        "link": PostType(caption_required=True, required=("linkAttachment",), options=("textAttachment",)),
     }
-    options = ("replyControl", "enableReplyApprovals", "topicTag", "locationId", "quotePostId", "thread", "firstComment")
+    options = ("replyControl", "enableReplyApprovals", "topicTag", "textSpoilers", "locationId", "quotePostId", "replyToId",
+               "allowlistedCountryCodes", "shareToInstagram", "thread", "firstComment")
     follow_options = ("thread", "firstComment")
     counts = "characters (an emoji counts its UTF-8 bytes)"
     live = True
-    # A place needs threads_location_tagging as well, which not every app may ask for: see the setting `scopes`.
+    # Not every app may ask for threads_location_tagging (places), threads_share_to_instagram, and threads_read_replies (to find an
+    # answer to somebody again): see the setting `scopes`.
     scopes = ("threads_basic", "threads_content_publish", "threads_manage_replies")
     settings = {**Meta.settings, "api_url": "https://graph.threads.net/v1.0", "exchange_url": "https://graph.threads.net",
                 "authorize_url": "https://threads.com/oauth/authorize",
@@ -66,9 +70,20 @@ class Threads(Containers, SelfRenewing):
         return emoji_as_bytes(caption)
 
     def extra_problems(self, post_type, content):
-        """At most five links; every reply within the limits of a post; no fourth option of a poll without a third."""
+        """At most five links; replies within the limits of a post; passages within their text; what excludes each other."""
         options = content.options
-        yield from _link_problems("caption", content.caption, options.get("linkAttachment"))
+        attachment = options.get("textAttachment", {})
+        links = options.get("linkAttachment"), attachment.get("linkAttachmentUrl")
+        yield from _link_problems("caption", content.caption, *links)
+        yield from _passage_problems("options/textSpoilers", options.get("textSpoilers", ()), content.caption)
+        yield from _passage_problems("options/textAttachment/textWithStylingInfo", attachment.get("textWithStylingInfo", ()),
+                                     attachment.get("plaintext", ""))
+        if all(links):
+            yield Problem("options/textAttachment/linkAttachmentUrl", "one_link",
+                          "a post with a linkAttachment takes no other one in its textAttachment")
+        if options.get("isGhostPost"):
+            yield from (Problem(f"options/{name}", "ghost_post", "a ghost post takes no other option than textSpoilers")
+                        for name in options if name not in GHOSTLY)
         for path, text in _replies(options):
             yield from _link_problems(path, text)
             if (length := self.measure(text)) > self.limits.caption:
@@ -90,17 +105,25 @@ class Threads(Containers, SelfRenewing):
         """Where the account's posts are shown."""
         return f"{self.settings['public_url']}/@{account.username}"
 
+    def posts_of(self, content):
+        """Answers are listed by themselves."""
+        return "replies" if "replyToId" in content.options else self.edge
+
     def whole(self, content, children):
         """The parameters of the container of the post."""
-        own = {name: word(content.options[ours]) for ours, name in PARAMETERS.items() if ours in content.options}
-        own["text"] = content.caption
+        options = content.options
+        own = {name: word(options[ours]) for ours, name in PARAMETERS.items() if ours in options}
+        own |= {"text": content.caption, "allowlisted_country_codes": ",".join(options.get("allowlistedCountryCodes", ()))}
+        if "shareToInstagram" in options:
+            own[STORIES[options["shareToInstagram"]]] = "true"
+        if "textSpoilers" in options:
+            own["text_entities"] = json.dumps([{"entity_type": "SPOILER", **_units(passage, content.caption)}
+                                               for passage in options["textSpoilers"]])
         if children:
             return {"media_type": "CAROUSEL", "children": ",".join(children), **own}
         if content.media:
             return {**_file(content, 0), **own}
-        if poll := content.options.get("poll"):
-            own["poll_attachment"] = json.dumps({name: poll[ours] for ours, name in POLL.items() if ours in poll})
-        return {"media_type": "TEXT", **own}
+        return {"media_type": "TEXT", **own, **_attached(options)}
 
     def part(self, content, position):
         """The parameters of the container of one file of a carousel."""
@@ -175,10 +198,43 @@ def _replies(options):
         yield "options/firstComment", options["firstComment"]
 
 
-def _link_problems(path, text, attached=None):
-    links = {*LINK.findall(text), attached} - {None}
+def _link_problems(path, text, *attached):
+    links = {*LINK.findall(text), *attached} - {None}
     if len(links) > LINKS:
         yield Problem(path, "caption_links", f"the post has {len(links)} different links; Threads allows {LINKS}")
+
+
+def _passage_problems(path, passages, text):
+    free = 0
+    for position, passage in sorted(enumerate(passages), key=lambda numbered: numbered[1]["offset"]):
+        end = passage["offset"] + passage["length"]
+        if passage["offset"] < free:
+            yield Problem(f"{path}/{position}", "passage", "this passage overlaps with the one before it")
+        if end > len(text):
+            yield Problem(f"{path}/{position}", "passage", f"it ends after the text, which has {len(text)} characters")
+        free = max(free, end)
+
+
+def _units(passage, text):
+    """A passage in UTF-16 units: the documentation names none, and publishers have found it to be these."""
+    start = passage["offset"]
+    return {"offset": utf16_units(text[:start]), "length": utf16_units(text[start:start + passage["length"]])}
+
+
+def _attached(options):
+    """The parameters of what only a text may have."""
+    found = {}
+    if poll := options.get("poll"):
+        found["poll_attachment"] = {name: poll[ours] for ours, name in POLL.items() if ours in poll}
+    if "gifId" in options:
+        found["gif_attachment"] = {"gif_id": options["gifId"], "provider": "GIPHY"}
+    if long := options.get("textAttachment"):
+        styles = [{**_units(passage, long["plaintext"]), "styling_info": passage["stylingInfo"]}
+                  for passage in long.get("textWithStylingInfo", ())]
+        link = {"link_attachment_url": long["linkAttachmentUrl"]} if "linkAttachmentUrl" in long else {}
+        looks = {"text_with_styling_info": styles} if styles else {}
+        found["text_attachment"] = {"plaintext": long["plaintext"], **link, **looks}
+    return {name: json.dumps(value) for name, value in found.items()}
 
 
 def _file(content, position):

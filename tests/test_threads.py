@@ -10,9 +10,9 @@ from platforms.errors import Disconnected, PermissionMissing, PlatformError, Rej
 from platforms.meta import SETTLED
 from tests.live import prepared, published, tried
 from tests.networks.instagram import film, photo
-from tests.networks.threads import PROFILE, SAMPLES, TOKEN, ann, net, threads  # noqa: F401
+from tests.networks.threads import LONG_TEXT, PROFILE, SAMPLES, TOKEN, about, ann, net, post, threads  # noqa: F401
 from tests.standins.meta import IN_DOUBT
-from tests.standins.threads import CREATE, ERRORS, LIST, PUBLISH, READ
+from tests.standins.threads import CREATE, ERRORS, LIST, PUBLISH, READ, REPLIES
 
 TEXT, IMAGE, VIDEO, CAROUSEL, POLL, LINK = SAMPLES.values()
 
@@ -48,6 +48,51 @@ def test_text_with_every_option(net, threads, ann):
 def test_the_kinds_of_posts(net, threads, ann, content, expected):
     assert published(threads, ann, content).id == net.posts[0]["id"]
     assert given(net) == [expected]
+
+
+def test_an_answer_in_doubt_is_found_among_the_answers(net, threads, ann):
+    content, _ = about(net, "replyToId", "reply_to_id")
+    receipt = prepared(threads, ann, content)
+    net.fault(PUBLISH, drop_answer=True)
+    with pytest.raises(Unconfirmed):
+        threads.publish(ann, content, receipt)
+    assert threads.find(ann, content, receipt).id == net.posts[1]["id"] and len(net.calls(REPLIES)) == 1
+    net.tokens[TOKEN].scopes -= {"threads_read_replies"}
+    assert threads.find(ann, content, receipt) == Published(None, PROFILE)
+
+
+def test_the_shade_of_a_story_on_instagram(net, threads, ann):
+    published(threads, ann, post("text", shareToInstagram="light"))
+    assert given(net)[0]["crossreshare_to_ig"] == "true" and "crossreshare_to_ig_dark_mode" not in given(net)[0]
+
+
+SECOND = {"offset": 2, "length": 2}
+
+
+@pytest.mark.parametrize("kind, options, problems", [
+    ("text", {"textSpoilers": [{"offset": 2, "length": 8}, {"offset": 0, "length": 2}]}, []),
+    ("text", {"textSpoilers": [{"offset": 0, "length": 3}, SECOND]}, [("options/textSpoilers/1", "passage")]),
+    ("text", {"textSpoilers": [SECOND, {"offset": 0, "length": 11}]},
+     [("options/textSpoilers/1", "passage"), ("options/textSpoilers/0", "passage")]),
+    ("text", {"textAttachment": {"plaintext": "abc", "textWithStylingInfo": [{**SECOND, "stylingInfo": ["bold"]}]}},
+     [("options/textAttachment/textWithStylingInfo/0", "passage")]),
+    ("link", {"linkAttachment": "https://a.test", "textAttachment": {"plaintext": "a"}}, []),
+    ("link", {"linkAttachment": "https://a.test", "textAttachment": {"plaintext": "a", "linkAttachmentUrl": "https://b.test"}},
+     [("options/textAttachment/linkAttachmentUrl", "one_link")]),
+    ("text", {"isGhostPost": True, "textSpoilers": [SECOND]}, []),
+    ("text", {"isGhostPost": False, "topicTag": "Bread"}, []),
+    ("text", {"isGhostPost": True, "topicTag": "Bread", "thread": ["two"]},
+     [("options/topicTag", "ghost_post"), ("options/thread", "ghost_post")]),
+    ("poll", {"poll": {"optionA": "a", "optionB": "b"}, "gifId": "1", "textAttachment": {"plaintext": "a"}},
+     [("options/gifId", "option"), ("options/textAttachment", "option")]),
+])
+def test_what_options_have_to_fit_to(threads, kind, options, problems):
+    assert [(problem.path, problem.rule) for problem in threads.problems(post(kind, **options))] == problems
+
+
+def test_the_link_of_a_long_text_counts(threads):
+    content = replace(post("text", textAttachment=LONG_TEXT), caption=" ".join(f"https://{letter}.test" for letter in "abcde"))
+    assert [(problem.path, problem.rule) for problem in threads.problems(content)] == [("caption", "caption_links")]
 
 
 def test_carousel(net, threads, ann):
@@ -165,7 +210,8 @@ def test_containers_that_expired_are_made_again(net, threads, ann):
 # Errors.
 
 SURELY_NOT = {"app_limit", "user_limit", "page_limit", "call_limit", "quota"}
-LACKING, DEAD = {"permission", "ability"}, {"expired", "logged_out", "session"}
+LACKING = {"permission", "ability", "scope"}
+DEAD = {"expired", "logged_out", "app_removed", "password_changed", "session"}
 DOUBTFUL = {"unknown", "unknown_as_400", "service", "passing", "bad_gateway"}
 OF_PUBLISHING = sorted(row for row, details in ERRORS.items() if details["endpoint"] == PUBLISH)
 
@@ -204,7 +250,8 @@ def test_the_quota_of_a_day(net, threads, ann):
 
 
 @pytest.mark.parametrize("scope, options", [
-    ("threads_content_publish", {}), ("threads_location_tagging", {"locationId": "900"})])
+    ("threads_content_publish", {}), ("threads_location_tagging", {"locationId": "900"}),
+    ("threads_share_to_instagram", {"shareToInstagram": "light"})])
 def test_a_right_that_is_missing(net, threads, ann, scope, options):
     net.tokens[TOKEN].scopes -= {scope}
     with pytest.raises(PermissionMissing):

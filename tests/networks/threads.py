@@ -22,6 +22,47 @@ SAMPLES = {
     "poll": Content("?", post_type="poll", options={"poll": {"optionA": "yes", "optionB": "no"}}, key="k-1"),
     "link": Content("hi", post_type="link", options={"linkAttachment": "https://bread.example/menu"}, key="k-1"),
 }
+ANSWERS = {"optionA": "rye", "optionB": "oat", "optionC": "corn", "optionD": "none"}
+LONG_TEXT = {"plaintext": "🍞 and more", "linkAttachmentUrl": "https://bread.example/",
+             "textWithStylingInfo": [{"offset": 0, "length": 1, "stylingInfo": ["bold", "italic"]}]}
+
+
+def post(kind, **options):
+    """A post of this type with these options."""
+    return Content("Rye 🍞 wins", SAMPLES[kind].media, kind, options, "k-1")
+
+
+def about(net, option, parameter):
+    """A post that has to do with one of somebody else."""
+    theirs = {"id": net.new_id(), "owner": "1", "given": {}, "created": net.now(), "replied_to": None}
+    net.posts.append(theirs)
+    return post("text", **{option: theirs["id"]}), {parameter: theirs["id"]}
+
+
+# For tests/test_options_covered.py.
+OPTIONS = {
+    "altTexts": (post("image", altTexts=["a loaf"]), {"alt_text": "a loaf"}),
+    "isSpoilerMedia": (post("carousel", isSpoilerMedia=True), {"media_type": "CAROUSEL", "is_spoiler_media": "true"}),
+    "textSpoilers": (post("text", textSpoilers=[{"offset": 4, "length": 1}]),
+                     {"entity_type": "SPOILER", "offset": 4, "length": 2}),
+    "replyControl": (post("text", replyControl="mentioned_only"), {"reply_control": "mentioned_only"}),
+    "enableReplyApprovals": (post("text", enableReplyApprovals=True), {"enable_reply_approvals": "true"}),
+    "topicTag": (post("text", topicTag="Bread"), {"topic_tag": "Bread"}),
+    "locationId": (post("text", locationId="900"), {"location_id": "900"}),
+    "quotePostId": lambda net, _: about(net, "quotePostId", "quote_post_id"),
+    "replyToId": lambda net, _: about(net, "replyToId", "reply_to_id"),
+    "allowlistedCountryCodes": (post("text", allowlistedCountryCodes=["AT", "CH"]), {"allowlisted_country_codes": "AT,CH"}),
+    "shareToInstagram": (post("text", shareToInstagram="dark"), {"crossreshare_to_ig_dark_mode": "true"}),
+    "isGhostPost": (post("text", isGhostPost=True), {"is_ghost_post": "true"}),
+    "gifId": (post("text", gifId="3o7aD2"), {"gif_id": "3o7aD2", "provider": "GIPHY"}),
+    "textAttachment": (post("text", textAttachment=LONG_TEXT), {
+        "plaintext": "🍞 and more", "link_attachment_url": "https://bread.example/",
+        "text_with_styling_info": [{"offset": 0, "length": 2, "styling_info": ["bold", "italic"]}]}),
+    "linkAttachment": (post("link", linkAttachment="https://bread.example/"), {"link_attachment": "https://bread.example/"}),
+    "poll": (post("poll", poll=ANSWERS), {"option_a": "rye", "option_b": "oat", "option_c": "corn", "option_d": "none"}),
+    "firstComment": (post("text", firstComment="More"), {"text": "More"}),
+    "thread": (post("text", thread=["and so on"]), {"text": "and so on"}),
+}
 PUBLISH = THREADS_PUBLISH
 RENEWS = False      # a token is traded for a new one while it is good, and only then
 

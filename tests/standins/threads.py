@@ -8,17 +8,20 @@ from tests.standins.server import route, run
 
 ROOT = "/v1.0"
 SCOPES = {"threads_basic", "threads_content_publish", "threads_manage_replies", "threads_read_replies",
-          "threads_location_tagging", "threads_delete", "threads_manage_insights"}
+          "threads_location_tagging", "threads_delete", "threads_manage_insights", "threads_share_to_instagram"}
 CREATE, PUBLISH = f"POST {ROOT}/:user/threads", f"POST {ROOT}/:user/threads_publish"
 READ, LIST, REPLIES, ME = f"GET {ROOT}/:node", f"GET {ROOT}/:user/threads", f"GET {ROOT}/:user/replies", f"GET {ROOT}/me"
 TEXT, LINKS, ALT_TEXT, TOPIC, ANSWER = 500, 5, 1000, 50, 25
+LONG_TEXT, SPOILERS = 10_000, 10
+SHARES = ("crossreshare_to_ig", "crossreshare_to_ig_dark_mode")
 RATES = {"posts": (250, 86_400), "replies": (1000, 86_400)}
 AUDIENCES = ("everyone", "accounts_you_follow", "mentioned_only", "parent_post_author_only", "followers_only")
 EVERY = {"media_type", "text", "reply_control", "reply_to_id", "enable_reply_approvals", "topic_tag", "location_id",
-         "quote_post_id"}
+         "quote_post_id", "text_entities", "allowlisted_country_codes", "crossreshare_to_ig", "crossreshare_to_ig_dark_mode"}
+STYLES = {"bold", "italic", "highlight", "underline", "strikethrough"}
 # What each kind of container may have; ITEM is a file of a carousel.
 TAKES = {
-    "TEXT": EVERY | {"link_attachment", "poll_attachment"},
+    "TEXT": EVERY | {"link_attachment", "poll_attachment", "gif_attachment", "text_attachment", "is_ghost_post"},
     "IMAGE": EVERY | {"image_url", "alt_text", "is_spoiler_media"},
     "VIDEO": EVERY | {"video_url", "alt_text", "is_spoiler_media"},
     "CAROUSEL": EVERY | {"children", "is_spoiler_media"},
@@ -31,9 +34,12 @@ ERRORS = {
     for name, (status, code, message, more) in {
         "expired": (400, 190, "Error validating access token: Session has expired.", {"subcode": 463}),
         "logged_out": (400, 190, "Error validating access token: logged out.", {"subcode": 467}),
+        "app_removed": (400, 190, "Error validating access token: app removed.", {"subcode": 458}),
+        "password_changed": (401, 190, "Error validating access token: password changed.", {"subcode": 460}),
         "session": (400, 102, "Session key invalid", {}),
         "permission": (403, 200, "(#200) Permissions error", {}),
         "ability": (400, 10, "(#10) Application does not have permission for this action", {}),
+        "scope": (403, 283, "(#283) Requires threads_content_publish permission", {}),
         "not_found": (400, 24, "The requested resource does not exist", {
             "subcode": 4279009, "user_message": "The media with id 1 cannot be found."}),
         "spam": (400, 4, "Application request limit reached", {"subcode": 2207051}),
@@ -65,6 +71,17 @@ def length(text: str) -> int:
     return sum(len(sign.encode()) if emoji.search(sign) else len(sign) for sign in regex.findall(r"\X", text))
 
 
+def check_passages(name, passages, text):
+    """Refuses passages that are not apart from each other, within the text, in UTF-16 units."""
+    free, units = 0, len(text.encode("utf-16-le")) // 2
+    for passage in sorted(passages, key=lambda one: one["offset"]):
+        if passage.keys() != {"offset", "length"} or passage["offset"] < free or passage["length"] < 1:
+            raise Refusal(100, f"Param {name} is not valid")
+        free = passage["offset"] + passage["length"]
+    if free > units:
+        raise Refusal(100, f"Param {name} is not valid")
+
+
 class ThreadsServer(ContainerServer):
     """Threads. posts hold the replies too: `replied_to` is the id of the post that one answers."""
 
@@ -83,7 +100,8 @@ class ThreadsServer(ContainerServer):
         user = self.new_id()
         self.consenting = user
         self.users[user] = {"id": user, "username": username, "name": name, "is_verified": False,
-                            "threads_profile_picture_url": f"https://scontent.test/{user}.jpg", "threads_biography": ""}
+                            "threads_profile_picture_url": f"https://scontent.test/{user}.jpg", "threads_biography": "",
+                            "is_eligible_for_geo_gating": True}
         if token:
             self.new_token(token, kind="user", owner=user, scopes=set(scopes), end=self.now() + 5_184_000)
         return user
@@ -121,6 +139,7 @@ class ThreadsServer(ContainerServer):
         kind = "ITEM" if "is_carousel_item" in given else given.get("media_type")
         self._check_kind(kind, given)
         self._check_text(given)
+        self._check_attachments(given)
         self._check_rights(token, given)
         children = self.children_of(owner, given, 2, 20) if kind == "CAROUSEL" else ()
         return self.contain(owner, given, children)
@@ -187,7 +206,8 @@ class ThreadsServer(ContainerServer):
         text = given.get("text", "")
         if length(text) > TEXT:
             raise Refusal(100, "Param text must be at most 500 characters long.")
-        links = {*regex.findall(r"https?://\S*[^\s.,;:!?)]", text), given.get("link_attachment")} - {None}
+        further = structure(given, "text_attachment", dict).get("link_attachment_url")
+        links = {*regex.findall(r"https?://\S*[^\s.,;:!?)]", text), given.get("link_attachment"), further} - {None}
         if len(links) > LINKS:
             raise Refusal(100, "THREADS_API__LINK_LIMIT_EXCEEDED")
         if len(given.get("alt_text", "")) > ALT_TEXT:
@@ -197,21 +217,45 @@ class ThreadsServer(ContainerServer):
             raise Refusal(100, "Param topic_tag is not valid")
         if given.get("reply_control", AUDIENCES[0]) not in AUDIENCES:
             raise Refusal(100, "Param reply_control must be one of {EVERYONE, …}")
-        for name in ("enable_reply_approvals", "is_spoiler_media", "is_carousel_item"):
+        for name in ("enable_reply_approvals", "is_spoiler_media", "is_carousel_item", *SHARES):
             flag(given, name, False)
+        spoilers = structure(given, "text_entities", list)
+        if len(spoilers) > SPOILERS or any(spoiler.pop("entity_type", None) != "SPOILER" for spoiler in spoilers):
+            raise Refusal(100, "Param text_entities is not valid")
+        check_passages("text_entities", spoilers, text)
+
+    def _check_attachments(self, given):
+        if flag(given, "is_ghost_post", False) and given.keys() - {"media_type", "text", "is_ghost_post", "text_entities"}:
+            raise Refusal(100, "A ghost post takes nothing but text")
+        gif = structure(given, "gif_attachment", dict)
+        if gif and (gif.keys() != {"gif_id", "provider"} or gif["provider"] != "GIPHY" or not gif["gif_id"].isalnum()):
+            raise Refusal(100, "Param gif_attachment is not valid")
         poll = structure(given, "poll_attachment", dict)
         answers = [poll.get(f"option_{letter}") for letter in "abcd"]
         named = [answer for answer in answers if answer is not None]
         if poll and (len(named) < 2 or answers[:len(named)] != named or len(named) < len(poll) or "link_attachment" in given
                      or any(not 1 <= len(answer) <= ANSWER for answer in named)):
             raise Refusal(100, "Param poll_attachment is not valid")
+        long = structure(given, "text_attachment", dict)
+        two_links = "link_attachment" in given and "link_attachment_url" in long
+        if long and (poll or two_links or not 1 <= len(long["plaintext"]) <= LONG_TEXT
+                     or long.keys() - {"plaintext", "link_attachment_url", "text_with_styling_info"}):
+            raise Refusal(100, "Param text_attachment is not valid")
+        styles = long.get("text_with_styling_info", [])
+        if any(not style.get("styling_info") or set(style.pop("styling_info")) - STYLES for style in styles):
+            raise Refusal(100, "Param text_with_styling_info is not valid")
+        check_passages("text_with_styling_info", styles, long.get("plaintext", ""))
 
     def _check_rights(self, token, given):
         wanted = {"location_id": "threads_location_tagging", "reply_to_id": "threads_manage_replies",
-                  "reply_control": "threads_manage_replies"}
+                  "reply_control": "threads_manage_replies", **dict.fromkeys(SHARES, "threads_share_to_instagram")}
         for name, scope in wanted.items():
             if name in given and scope not in token.scopes:
                 raise Refusal(10, f"(#10) Requires {scope} permission", status=403)
+        countries = given.get("allowlisted_country_codes")
+        if countries and not (regex.fullmatch(r"[A-Z]{2}(,[A-Z]{2})*", countries)
+                              and self.users[token.owner]["is_eligible_for_geo_gating"]):
+            raise Refusal(100, "Param allowlisted_country_codes is not valid, or not for this profile")
         for name in {"reply_to_id", "quote_post_id"} & given.keys():
             if not any(post["id"] == given[name] for post in self.posts):
                 raise self.unpublishable(given[name])
