@@ -289,6 +289,10 @@ class Platform:
         """
         yield from ()
 
+    def follows(self, options: dict, receipt: dict) -> bool:
+        """Whether `follow` has something to do for a post that is public; `receipt` is what was left before it was."""
+        return bool(options.keys() & set(self.follow_options))
+
     def find(self, account: Account, content: Content, receipt: dict) -> Published | Absent | None:
         """Looks for a post whose sending ended without a trustworthy answer. None = the network cannot tell."""
         return None

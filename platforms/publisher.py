@@ -122,7 +122,7 @@ class Publisher(Aftermath):
     def _outcome(self, job, connector, outcome, receipt):
         if isinstance(outcome, base.Processing):
             self._record(queue.processing, job, outcome.receipt, outcome.after)
-        elif job.options.keys() & set(connector.follow_options):
+        elif connector.follows(job.options, receipt):
             self._record(queue.processing, job, {**receipt, PUBLIC: {"id": outcome.id, "url": outcome.url}}, 0)
         else:
             self._record(queue.published, job, outcome.id, outcome.url)

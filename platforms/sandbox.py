@@ -15,7 +15,6 @@ class Sandbox:
     """Stands in for the connector of any network. What it does follows from the caption alone."""
 
     find_retries = False
-    follow_options = ()
     dedupes_for = None
     patience = timedelta(seconds=3)     # a tester waits for the end of [sandbox:unavailable]
 
@@ -45,6 +44,10 @@ class Sandbox:
         """Done after a few checks."""
         checks = receipt["checks"] + 1
         return _published(receipt["key"]) if checks > CHECKS else Processing({**receipt, "checks": checks}, after=PAUSE)
+
+    def follows(self, options, receipt):
+        """Nothing does."""
+        return False
 
     def find(self, account, content, receipt):
         """Nobody can tell."""

@@ -4,7 +4,7 @@ import math
 import re
 import time
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from urllib.parse import quote, urlsplit
 
@@ -22,6 +22,7 @@ VIDEO = VideoLimits(types=(MP4, QUICKTIME, WEBM), max_bytes=274_877_906_944,
 SHORT = replace(VIDEO, max_aspect_ratio=1, max_duration=180)
 THUMBNAIL = ImageLimits(types=(JPEG, PNG), max_bytes=50 * MB)     # thumbnails.set, since 2026-09-14
 TAGS = 500                      # characters of all tags together
+TITLE, TEXT = 100, 5000         # characters of a title, bytes of a description; in other languages as well
 PEOPLE_AND_BLOGS = "22"         # a category that every region has
 
 # https://developers.google.com/youtube/v3/guides/using_resumable_upload_protocol: multiples of 256 kB
@@ -54,20 +55,23 @@ class YouTube(GooglePlatform):
     A video is uploaded as private, and made public by an update of it. Were it uploaded as public, it would come into being
     with the last byte, and where that answer and then the upload's session got lost, nobody could say whether it had: another
     upload might be a second video. An update names the one video by its id: it can be repeated without harm, `find` reads the
-    very video, and nobody sees one that YouTube still processes, goes on to refuse, or has not given its thumbnail. Subscribers
-    are told when a video first becomes public: https://support.google.com/youtube/answer/157177
+    very video, and nobody sees one that YouTube still processes, goes on to refuse, or could have given its thumbnail.
+    Subscribers are told when a video first becomes public: https://support.google.com/youtube/answer/157177
+
+    Left out is `publishAt`, which would be a second schedule beside ours. Posts without a video have no API.
     """
 
     name = "youtube"
     title = "YouTube"
-    limits = Limits(caption=5000, media_items=2, title=100, description=5000, image=THUMBNAIL, video=VIDEO,
+    limits = Limits(caption=TEXT, media_items=2, title=TITLE, description=TEXT, image=THUMBNAIL, video=VIDEO,
                     source="https://developers.google.com/youtube/v3/docs/videos", reviewed_at="2026-11-21")
     post_types = {      # the image becomes the thumbnail
         "video": PostType(images=(0, 1), videos=(1, 1), mixed=True, required=("title",)),
         "reel": PostType(images=(0, 1), videos=(1, 1), mixed=True, video=SHORT, required=("title",)),
     }
     options = ("tags", "categoryId", "privacyStatus", "madeForKids", "containsSyntheticMedia", "paidPromotion", "embeddable",
-               "license", "publicStatsViewable", "language", "audioLanguage", "notifySubscribers", "playlistId", "firstComment")
+               "license", "publicStatsViewable", "language", "audioLanguage", "localizations", "recordingDate",
+               "notifySubscribers", "playlistId", "firstComment")
     follow_options = ("playlistId", "firstComment")
     counts = "bytes in UTF-8"
     live = True
@@ -91,15 +95,17 @@ class YouTube(GooglePlatform):
         """Bytes in UTF-8."""
         return utf8_bytes(caption)
 
+    def follows(self, options, receipt):
+        """A thumbnail that YouTube did not take before, as well."""
+        return receipt.get("thumbnail") is False or super().follows(options, receipt)
+
     def extra_problems(self, post_type, content):
-        """Angle brackets, empty titles, the length of all tags together, and comments where YouTube allows none."""
+        """Unfit texts, days that do not exist, the length of all tags together, and comments where YouTube allows none."""
         options = content.options
-        title = options.get("title")
-        if title is not None and not title.strip():
-            yield Problem("options/title", "required", "YouTube needs a title that is not blank")
-        for path, text in (("options/title", title or ""), ("caption", content.caption)):
-            if "<" in text or ">" in text:
-                yield Problem(path, "angle_brackets", "YouTube takes neither < nor >")
+        yield from _text_problems("options/title", "caption", options.get("title"), content.caption)
+        yield from _localization_problems(options)
+        if "recordingDate" in options and not _is_day(options["recordingDate"]):
+            yield Problem("options/recordingDate", "date", f"{options['recordingDate']} is no day of the calendar")
         tags = options.get("tags", ())
         # docs/videos#snippet.tags[]: joined by commas, and in quotes where a space is inside.
         if (length := len(",".join(tags)) + 2 * sum(" " in tag for tag in tags)) > TAGS:
@@ -123,10 +129,8 @@ class YouTube(GooglePlatform):
             receipt = yield from self._upload(account, content, receipt)
         if "processed" not in receipt:
             receipt = yield from self._process(account, receipt)
-        thumbnail = next((item for item in content.media if not item.is_video), None)
-        if thumbnail and "thumbnail" not in receipt:
-            self._set_thumbnail(account, receipt["video"], thumbnail)
-            yield {**receipt, "thumbnail": True}
+        if any(not item.is_video for item in content.media) and "thumbnail" not in receipt:
+            yield {**receipt, "thumbnail": self._takes_thumbnail(account, content, receipt["video"])}
 
     def publish(self, account, content, receipt):
         """Gives the video the privacy that it is to have."""
@@ -152,7 +156,7 @@ class YouTube(GooglePlatform):
         return self._published(content, receipt) if is_there else Absent()
 
     def follow(self, account, content, receipt):
-        """The first comment, then the playlist; either is tried although YouTube refuses the other."""
+        """The first comment, the playlist, a thumbnail not taken before; each is tried although YouTube refuses another."""
         trouble = None
         for option, make, find in (("firstComment", self._comment, self._find_comment),
                                    ("playlistId", self._add, self._find_added)):
@@ -162,6 +166,12 @@ class YouTube(GooglePlatform):
                     receipt = yield from _make_once(partial(make, *what), partial(find, *what), option, receipt)
                 except (PermissionMissing, Rejected) as refusal:
                     trouble = trouble or refusal
+        if receipt.get("thumbnail") is False:
+            try:
+                self._set_thumbnail(account, content, receipt["public"]["id"])
+            except (PermissionMissing, Rejected) as refusal:
+                trouble = trouble or Rejected("YouTube refused the thumbnail: custom ones are for channels with a verified "
+                                              "phone number", rule="thumbnail", **refusal.words)
         if trouble:
             raise trouble
 
@@ -188,6 +198,11 @@ class YouTube(GooglePlatform):
         video = {"snippet": _snippet(content), "status": _status(content, "private")}
         if "paidPromotion" in options:
             video["paidProductPlacementDetails"] = {"hasPaidProductPlacement": options["paidPromotion"]}
+        if "recordingDate" in options:
+            video["recordingDetails"] = {"recordingDate": f"{options['recordingDate']}T00:00:00Z"}
+        if "localizations" in options:
+            video["localizations"] = {one["language"]: {"title": one["title"], "description": one.get("description", "")}
+                                      for one in options["localizations"]}
         query = {"uploadType": "resumable", "part": ",".join(video),
                  "notifySubscribers": "true" if options.get("notifySubscribers", True) else "false"}
         headers = {"X-Upload-Content-Length": str(item.bytes), "X-Upload-Content-Type": item.mime_type}
@@ -237,15 +252,24 @@ class YouTube(GooglePlatform):
         reasons = [answer.field(*status, name, default=None) for name in ("failureReason", "rejectionReason")]
         return answer.field(*status, "uploadStatus"), next(filter(None, reasons), None)
 
-    def _set_thumbnail(self, account, video, item):
+    def _takes_thumbnail(self, account, content, video):
+        """Whether YouTube takes the thumbnail before anybody sees the video, which one that it does not take cannot hold up."""
+        try:
+            self._set_thumbnail(account, content, video)
+        except (PermissionMissing, Rejected):
+            return False
+        except Unavailable as trouble:
+            if trouble.code != "rate_limited":      # there is a limit for thumbnails alone
+                raise
+            return False
+        return True
+
+    def _set_thumbnail(self, account, content, video):
+        item = next(item for item in content.media if not item.is_video)
         with item.open() as file:
-            try:
-                self.call(account, "POST", f"{self.settings['upload_url']}/thumbnails/set",
-                          query={"videoId": video, "uploadType": "media"}, headers={"Content-Type": item.mime_type},
-                          body=file, size=item.bytes)
-            except (PermissionMissing, Rejected) as refusal:
-                raise Rejected("YouTube refused the thumbnail, so that the video stays private; custom thumbnails are for "
-                               "channels with a verified phone number", rule="thumbnail", **refusal.words) from None
+            self.call(account, "POST", f"{self.settings['upload_url']}/thumbnails/set",
+                      query={"videoId": video, "uploadType": "media"}, headers={"Content-Type": item.mime_type},
+                      body=file, size=item.bytes)
 
     def _comment(self, account, video, text):
         comment = {"channelId": account.platform_id, "videoId": video, "topLevelComment": {"snippet": {"textOriginal": text}}}
@@ -287,6 +311,36 @@ def _to_new_quota(now):
     """Seconds until midnight in California: the one of winter, since not every machine knows when summer is there."""
     midnight = now.replace(hour=8, minute=0, second=0, microsecond=0)
     return (midnight - now).total_seconds() % DAY or DAY
+
+
+def _text_problems(title_path, text_path, title, text):
+    """What is wrong with a title, None where there is none, and with its description."""
+    if title is not None and not title.strip():
+        yield Problem(title_path, "required", "YouTube needs a title that is not blank")
+    for path, words in ((title_path, title or ""), (text_path, text)):
+        if "<" in words or ">" in words:
+            yield Problem(path, "angle_brackets", "YouTube takes neither < nor >")
+
+
+def _localization_problems(options):
+    languages = [one["language"].lower() for one in options.get("localizations", ())]
+    if languages and "language" not in options:
+        yield Problem("options/language", "required", "YouTube needs the language of title and caption beside translations")
+    for position, one in enumerate(options.get("localizations", ())):
+        path, text = f"options/localizations/{position}", one.get("description", "")
+        if one["language"].lower() in (options.get("language", "").lower(), *languages[:position]):
+            yield Problem(f"{path}/language", "unique", f"there are two texts in the language {one['language']}")
+        yield from _text_problems(f"{path}/title", f"{path}/description", one["title"], text)
+        if (length := utf8_bytes(text)) > TEXT:
+            yield Problem(f"{path}/description", "description_length",
+                          f"the description has {length} bytes in UTF-8; YouTube allows {TEXT}")
+
+
+def _is_day(text):
+    try:
+        return bool(date.fromisoformat(text))
+    except ValueError:
+        return False
 
 
 def _privacy(content):

@@ -5,6 +5,7 @@ import json
 import ssl
 from urllib.parse import parse_qsl, urlsplit
 
+import pytest
 import urllib3
 
 from platforms.base import Account, Media, Waiting
@@ -22,6 +23,27 @@ def http_for(*nets):
     """A client that may reach these stand-ins and nothing else."""
     allowed = frozenset((HOST, net.port) for net in nets)
     return Http(Fetcher(allow_private=allowed, ssl_context=TLS), allowed)
+
+
+def fixtures(platform, start, settings, account):
+    """The fixtures of a network's tests: its stand-in, a connector, and an account; named as what they are assigned to.
+
+    `start`, `settings` and `account` are those of the network's module in tests/networks.
+    """
+    @pytest.fixture
+    def net():
+        with start() as net:
+            yield net
+
+    @pytest.fixture
+    def connector(net):
+        return platform(http_for(net), settings(net))
+
+    @pytest.fixture
+    def owner(net):
+        return account(net)
+
+    return net, connector, owner
 
 
 def consented(platform, redirect_url):

@@ -40,6 +40,20 @@ def test_it_is_done_after_the_post_is_public_and_with_its_receipt(desk, course, 
     assert desk.steps(target)[-1] == "published"
 
 
+def test_what_the_preparation_could_not_do_is_done_after_the_post_whatever_its_options(desk):
+    class Unfinished(Told):
+        def follows(self, options, receipt):
+            return "left" in receipt
+
+    network = Unfinished(prepare=[[{"left": 1}]], publish=[DONE], follow=[[Rejected("no thumbnail", rule="thumbnail")]])
+    target, publisher = desk.target(desk.account()), desk.publisher(network)
+    desk.run(publisher)
+    assert desk.row(target).status == "publishing"
+    desk.run(publisher, target)
+    row = desk.row(target)
+    assert (row.status, row.error["rule"], row.error["message"]) == ("published", "thumbnail", "no thumbnail")
+
+
 def test_each_sending_is_written_down_before_it_happens(desk):
     seen = []
 

@@ -5,43 +5,13 @@ from datetime import datetime
 
 import pytest
 
-from platforms.base import Absent, Content, Published, Waiting
+from platforms.base import Absent, Published, Waiting
 from platforms.errors import Disconnected, PermissionMissing, PlatformError, Rejected, Unavailable, Unconfirmed
-from platforms.youtube import YouTube, _to_new_quota
-from tests.live import http_for, image, prepared, published, video
+from platforms.youtube import _to_new_quota
+from tests.live import image, prepared, published, video
 from tests.networks import youtube as network
-from tests.standins.youtube import ERRORS, INSERT, LIST, SESSION, THUMBNAIL, UPDATE, YouTubeServer
-
-CONTENT = Content("hi", media=(video(),), post_type="video", options={"title": "Bread"}, key="k-1")
-
-
-@pytest.fixture
-def net():
-    with YouTubeServer() as net:
-        yield net
-
-
-@pytest.fixture
-def youtube(net):
-    return YouTube(http_for(net), network.settings(net))
-
-
-@pytest.fixture
-def ann(net):
-    return network.account(net)
-
-
-def with_options(**options):
-    return replace(CONTENT, options={"title": "Bread", **options})
-
-
-def only(net):
-    assert len(net.videos) == 1
-    return next(iter(net.videos.values()))
-
-
-def published_with(youtube, ann, content, receipt):
-    return youtube.publish(ann, content, prepared(youtube, ann, content, receipt))
+from tests.networks.youtube import CONTENT, ann, net, only, published_with, with_options, youtube  # noqa: F401
+from tests.standins.youtube_errors import ERRORS, INSERT, LIST, SESSION, THUMBNAIL, UPDATE
 
 
 # What a post becomes.
@@ -67,7 +37,8 @@ def test_options(net, youtube, ann):
     published(youtube, ann, with_options(
         tags=["a", "b c"], categoryId="10", privacyStatus="unlisted", madeForKids=True, containsSyntheticMedia=True,
         paidPromotion=True, embeddable=False, license="creativeCommon", publicStatsViewable=False, language="de",
-        audioLanguage="de-AT", notifySubscribers=False))
+        audioLanguage="de-AT", notifySubscribers=False, recordingDate="2026-11-20",
+        localizations=[{"language": "en", "title": "Bread"}, {"language": "pt-BR", "title": "Pão", "description": "Oi"}]))
     one = only(net)
     assert {name: one["snippet"].get(name) for name in ("tags", "categoryId", "defaultLanguage", "defaultAudioLanguage")} == {
         "tags": ["a", "b c"], "categoryId": "10", "defaultLanguage": "de", "defaultAudioLanguage": "de-AT"}
@@ -75,6 +46,8 @@ def test_options(net, youtube, ann):
                              "embeddable": False, "license": "creativeCommon", "publicStatsViewable": False,
                              "uploadStatus": "processed"}
     assert one["paid"] == {"hasPaidProductPlacement": True} and not one["notify"]
+    assert one["recorded"] == {"recordingDate": "2026-11-20T00:00:00Z"}
+    assert one["localizations"] == {"en": {"title": "Bread", "description": ""}, "pt-BR": {"title": "Pão", "description": "Oi"}}
 
 
 def test_a_private_video_stays_private(net, youtube, ann):
@@ -103,6 +76,28 @@ def test_an_image_becomes_the_thumbnail(net, youtube, ann):
         published(youtube, ann, replace(CONTENT, media=media))
     assert [one["thumbnail"] for one in net.videos.values()] == [image(1).open().read()] * 2
     assert [request.media_type for request in net.calls(THUMBNAIL)] == ["image/png"] * 2
+
+
+# What is refused before anything is sent.
+
+GERMAN = {"language": "de", "title": "Brot"}
+
+
+@pytest.mark.parametrize("options, expected", [
+    ({"recordingDate": "2026-02-30"}, [("recordingDate", "date")]),
+    ({"localizations": [GERMAN]}, [("language", "required")]),
+    ({"language": "DE", "localizations": [GERMAN]}, [("localizations/0/language", "unique")]),
+    ({"language": "en", "localizations": [GERMAN, {**GERMAN, "language": "De"}]}, [("localizations/1/language", "unique")]),
+    ({"language": "en", "localizations": [{**GERMAN, "title": " "}, {"language": "pt", "title": "<", "description": ">"}]}, [
+        ("localizations/0/title", "required"), ("localizations/1/title", "angle_brackets"),
+        ("localizations/1/description", "angle_brackets")]),
+    ({"language": "en", "localizations": [{**GERMAN, "description": "ä" * 2501}]}, [
+        ("localizations/0/description", "description_length")]),
+    ({"language": "en", "localizations": [{**GERMAN, "description": "ä" * 2500}], "recordingDate": "2024-02-29"}, []),
+])
+def test_options_that_youtube_would_refuse(youtube, options, expected):
+    problems = youtube.problems(with_options(**options))
+    assert [(problem.path, problem.rule) for problem in problems] == [(f"options/{path}", rule) for path, rule in expected]
 
 
 # What YouTube makes of the video.
@@ -143,23 +138,6 @@ def test_a_channel_that_keeps_everything_private(net, youtube):
     with pytest.raises(Rejected) as caught:
         youtube.publish(account, CONTENT, receipt)
     assert caught.value.rule == "privacy" and net.posts == []
-
-
-@pytest.mark.parametrize("row, expected", [("invalid_image", Rejected), ("thumbnail_forbidden", Rejected),
-                                           ("thumbnail_rate", Unavailable)])
-def test_a_thumbnail_that_is_refused_keeps_the_video_private(net, youtube, ann, row, expected):
-    net.fail(row)
-    content = replace(CONTENT, media=(video(), image()))
-    receipt = {}
-    with pytest.raises(expected) as caught:
-        for step in youtube.prepare(ann, content, {}):
-            receipt = step
-    assert caught.value.platform_code == ERRORS[row]["body"]["error"]["errors"][0]["reason"] and net.posts == []
-    if expected is Unavailable:
-        assert caught.value.code == "rate_limited"
-        assert published_with(youtube, ann, content, receipt) and len(net.calls(INSERT)) == 1
-    else:
-        assert caught.value.rule == "thumbnail"
 
 
 # At most once.
@@ -239,8 +217,8 @@ def test_errors_of_publishing(net, youtube, ann, row, expected):
 
 @pytest.mark.parametrize("row, expected", [
     *((row, Rejected) for row in (
-        "invalidTitle", "invalidDescription", "invalidTags", "invalidCategoryId", "invalidVideoMetadata", "invalidFilename",
-        "defaultLanguageNotSet", "mediaBodyRequired", "forbiddenLicenseSetting")),
+        "invalidTitle", "invalidDescription", "invalidTags", "invalidCategoryId", "invalidPublishAt", "invalidVideoMetadata",
+        "invalidFilename", "invalidRecordingDetails", "defaultLanguageNotSet", "mediaBodyRequired", "forbiddenLicenseSetting")),
     ("upload_limit", Unavailable), ("quota", Unavailable), ("signup_required", Rejected), ("backend", Unavailable),
     ("unauthenticated", Disconnected),
 ])

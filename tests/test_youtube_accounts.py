@@ -10,21 +10,10 @@ from platforms.errors import Disconnected, PlatformError, Rejected, Unavailable
 from platforms.youtube import YouTube
 from tests.live import http_for
 from tests.networks import youtube as network
+from tests.networks.youtube import net, youtube  # noqa: F401
 from tests.standins.google import REDIRECT
-from tests.standins.youtube import YouTubeServer
 
 TOKEN, CHANNELS = "POST /token", "GET /youtube/v3/channels"
-
-
-@pytest.fixture
-def net():
-    with YouTubeServer() as net:
-        yield net
-
-
-@pytest.fixture
-def youtube(net):
-    return YouTube(http_for(net), network.settings(net))
 
 
 def logged_in(youtube):

@@ -7,41 +7,15 @@ from dataclasses import replace
 
 import pytest
 
-from platforms.base import Content, Waiting
+from platforms.base import Waiting
 from platforms.errors import Disconnected, Unavailable
-from platforms.youtube import CHUNK, YouTube
-from tests.live import http_for, part_of, prepared, published, video
-from tests.networks import youtube as network
-from tests.standins.youtube import INSERT, SESSION, YouTubeServer
+from platforms.youtube import CHUNK
+from tests.live import part_of, prepared, published, video
+from tests.networks.youtube import CONTENT, ann, net, only, published_with, youtube  # noqa: F401
+from tests.standins.youtube_errors import INSERT, SESSION
 
 LONG = b"\0\0\0\x18ftypmp42" + bytes(range(256)) * 256 * 160     # 10 MB: two chunks
-CONTENT = Content("hi", media=(video(),), post_type="video", options={"title": "Bread"}, key="k-1")
 TWO_CHUNKS = replace(CONTENT, media=(replace(video(), bytes=len(LONG), open=part_of(LONG)),))
-
-
-@pytest.fixture
-def net():
-    with YouTubeServer() as net:
-        yield net
-
-
-@pytest.fixture
-def youtube(net):
-    return YouTube(http_for(net), network.settings(net))
-
-
-@pytest.fixture
-def ann(net):
-    return network.account(net)
-
-
-def only(net):
-    assert len(net.videos) == 1
-    return next(iter(net.videos.values()))
-
-
-def published_with(youtube, ann, content, receipt):
-    return youtube.publish(ann, content, prepared(youtube, ann, content, receipt))
 
 
 def test_a_large_file_goes_in_chunks(net, youtube, ann):

@@ -228,13 +228,16 @@ def _parameter(name, value, kind):
 
 
 def _check(value, shape, path):
-    """Refuse what a closed message does not have: `shape` is a dict of fields, [shape of items], a set of names, or a type."""
+    """Refuse what a closed message does not have.
+
+    `shape` is a dict of fields ({str: shape} where any name will do), [shape of items], a set of names, or a type.
+    """
     if isinstance(shape, dict) and isinstance(value, dict):
         for name, inner in value.items():
-            if name not in shape:
+            if name not in shape and str not in shape:
                 raise Refusal(400, f'Invalid JSON payload received. Unknown name "{name}" at \'{path}\': Cannot find field.',
                               "badRequest")
-            _check(inner, shape[name], f"{path}.{name}".lstrip("."))
+            _check(inner, shape.get(name, shape.get(str)), f"{path}.{name}".lstrip("."))
     elif isinstance(shape, list) and isinstance(value, list):
         for position, inner in enumerate(value):
             _check(inner, shape[0], f"{path}[{position}]")

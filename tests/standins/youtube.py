@@ -5,8 +5,9 @@ import secrets
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from tests.standins.google import SCOPE_MISSING, UNAUTHENTICATED, GoogleServer, Refusal, api, error_body, error_info
+from tests.standins.google import GoogleServer, Refusal, api
 from tests.standins.server import Answer, run, sniff
+from tests.standins.youtube_errors import ERRORS
 
 AUTH = "https://www.googleapis.com/auth/youtube"
 EDIT = (AUTH, f"{AUTH}.force-ssl")
@@ -17,6 +18,7 @@ SESSION_SECONDS, DAY = 7 * 86_400, 86_400
 UPLOADS, UNITS = 100, 10_000            # a day, of one project
 RANGE = re.compile(r"bytes (\*|(\d+)-(\d+))/(\d+)")
 LANGUAGE = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*")
+EPOCH, MOMENT = "1970-01-01T00:00:00Z", re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 CATEGORIES = {"1", "2", "10", "15", "17", "19", "20", "22", "23", "24", "25", "26", "27", "28"}
 PARTS = {"id", "snippet", "status", "contentDetails", "fileDetails", "processingDetails", "localizations", "player",
          "statistics", "recordingDetails", "paidProductPlacementDetails", "topicDetails", "suggestions", "liveStreamingDetails"}
@@ -25,69 +27,10 @@ STATUS = {"privacyStatus": PRIVACY, "embeddable": bool, "license": {"youtube", "
           "publishAt": str, "selfDeclaredMadeForKids": bool, "containsSyntheticMedia": bool}
 SNIPPET = {"title": str, "description": str, "tags": [str], "categoryId": str, "defaultLanguage": str,
            "defaultAudioLanguage": str}
-VIDEO = {"id": str, "snippet": SNIPPET, "status": STATUS, "paidProductPlacementDetails": {"hasPaidProductPlacement": bool}}
+VIDEO = {"id": str, "snippet": SNIPPET, "status": STATUS, "paidProductPlacementDetails": {"hasPaidProductPlacement": bool},
+         "recordingDetails": {"recordingDate": str}, "localizations": {str: {"title": str, "description": str}}}
 COMMENT_THREAD = {"snippet": {"channelId": str, "videoId": str, "topLevelComment": {"snippet": {"textOriginal": str}}}}
 PLAYLIST_ITEM = {"snippet": {"playlistId": str, "resourceId": {"kind": {"youtube#video"}, "videoId": str}, "position": int}}
-
-INSERT, SESSION, UPDATE = "POST /upload/youtube/v3/videos", "PUT /upload/youtube/v3/videos", "PUT /youtube/v3/videos"
-LIST, THUMBNAIL = "GET /youtube/v3/videos", "POST /upload/youtube/v3/thumbnails/set"
-COMMENTS, READ_COMMENTS = "POST /youtube/v3/commentThreads", "GET /youtube/v3/commentThreads"
-ADD, READ_ITEMS = "POST /youtube/v3/playlistItems", "GET /youtube/v3/playlistItems"
-
-
-def _row(endpoint, status, reason, message, domain="youtube.common", **more):
-    return {"endpoint": endpoint, "status": status, "body": error_body(status, message, reason, domain), **more}
-
-
-ERRORS = {
-    "unauthenticated": {"endpoint": UPDATE, **UNAUTHENTICATED},
-    "scope_missing": {"endpoint": UPDATE, **SCOPE_MISSING},
-    "signup_required": _row("GET /youtube/v3/channels", 401, "youtubeSignupRequired", "Unauthorized", "youtube.header"),
-    "forbidden": _row(UPDATE, 403, "forbidden", "Access forbidden."),
-    "channel_closed": _row(UPDATE, 403, "channelClosed", "The channel is closed."),
-    "channel_suspended": _row(UPDATE, 403, "channelSuspended", "The channel is suspended."),
-    "user_suspended": _row(UPDATE, 403, "authenticatedUserAccountSuspended", "The account is suspended."),
-    "api_off": {"endpoint": UPDATE, "status": 403, "body": error_body(
-        403, "YouTube Data API v3 has not been used in project 1 or it is disabled.", "accessNotConfigured", "usageLimits",
-        error_info("SERVICE_DISABLED", service="youtube.googleapis.com"))},
-    "quota": _row(UPDATE, 403, "quotaExceeded", 'The request cannot be completed because you have exceeded your '
-                  '<a href="/youtube/v3/getting-started#quota">quota</a>.', "youtube.quota"),
-    "daily_limit": _row(UPDATE, 403, "dailyLimitExceeded", "Daily Limit Exceeded", "usageLimits"),
-    "rate": _row(UPDATE, 403, "rateLimitExceeded", "Rate Limit Exceeded", "usageLimits"),
-    "user_rate": _row(UPDATE, 403, "userRateLimitExceeded", "User Rate Limit Exceeded", "usageLimits"),
-    "too_many": _row(UPDATE, 429, "rateLimitExceeded", "Resource has been exhausted", headers={"Retry-After": "7"}),
-    "upload_limit": _row(INSERT, 400, "uploadLimitExceeded", "The user has exceeded the number of videos they may upload.",
-                         "youtube.video"),
-    **{reason: _row(INSERT, 400, reason, "The request metadata is invalid.", "youtube.video") for reason in (
-        "invalidTitle", "invalidDescription", "invalidTags", "invalidCategoryId", "invalidVideoMetadata", "invalidFilename",
-        "defaultLanguageNotSet", "mediaBodyRequired")},
-    "forbiddenPrivacySetting": _row(UPDATE, 403, "forbiddenPrivacySetting", "The privacy setting is not allowed.",
-                                    "youtube.video"),
-    "forbiddenLicenseSetting": _row(INSERT, 403, "forbiddenLicenseSetting", "The licence is not allowed.", "youtube.video"),
-    "video_not_found": _row(UPDATE, 404, "videoNotFound", "The video cannot be found.", "youtube.video"),
-    "invalid_image": _row(THUMBNAIL, 400, "invalidImage", "The provided image content is invalid.", "youtube.thumbnail"),
-    "thumbnail_forbidden": _row(THUMBNAIL, 403, "forbidden", "The thumbnail can't be set for the specified video.",
-                                "youtube.thumbnail"),
-    "thumbnail_rate": _row(THUMBNAIL, 429, "uploadRateLimitExceeded", "The channel has uploaded too many thumbnails recently.",
-                           "youtube.thumbnail"),
-    "playlist_full": _row(ADD, 403, "playlistContainsMaximumNumberOfVideos", "Playlist contains maximum number of items.",
-                          "youtube.playlistItem"),
-    "playlist_forbidden": _row(ADD, 403, "playlistItemsNotAccessible", "Forbidden", "youtube.playlistItem"),
-    "playlist_not_found": _row(ADD, 404, "playlistNotFound", "The playlist cannot be found.", "youtube.playlistItem"),
-    "sorted_by_hand": _row(ADD, 400, "manualSortRequired", "Manual sort is required.", "youtube.playlistItem"),
-    "comments_disabled": _row(COMMENTS, 403, "commentsDisabled", "The video has disabled comments.", "youtube.commentThread"),
-    "comment_forbidden": _row(COMMENTS, 403, "forbidden", "The comment thread cannot be created.", "youtube.commentThread"),
-    "comment_ineligible": _row(COMMENTS, 403, "ineligibleAccount", "The account is not eligible.", "youtube.commentThread"),
-    "comment_too_long": _row(COMMENTS, 400, "commentTextTooLong", "The comment text is too long.", "youtube.commentThread"),
-    "comment_failure": _row(COMMENTS, 400, "processingFailure", "The API server failed to process the request.",
-                            "youtube.commentThread"),
-    "backend": _row(UPDATE, 503, "backendError", "Backend Error", "global"),
-    "internal": _row(UPDATE, 500, "internalError", "Internal error encountered.", "global"),
-    "bad_gateway": {"endpoint": UPDATE, "status": 502, "body": "<html>502. That's an error.</html>"},
-    "gateway_timeout": {"endpoint": UPDATE, "status": 504, "body": "<html>504. That's an error.</html>"},
-    "session_gone": {"endpoint": SESSION, "status": 404, "body": "Not Found"},
-    "session_expired": {"endpoint": SESSION, "status": 410, "body": "Gone"},
-}
 
 
 @dataclass
@@ -338,7 +281,8 @@ class YouTubeServer(GoogleServer):
         snippet = {"title": "unknown", "description": "", "categoryId": "22", **session.meta.get("snippet", {}),
                    "channelId": session.owner.id, "publishedAt": datetime.fromtimestamp(self.now(), UTC).isoformat()}
         video = {"id": secrets.token_urlsafe(8)[:11], "snippet": snippet, "status": status, "owner": session.owner,
-                 "paid": session.meta.get("paidProductPlacementDetails"), "polls": self.processing_polls, "hides": self.hides,
+                 "paid": session.meta.get("paidProductPlacementDetails"), "recorded": session.meta.get("recordingDetails"),
+                 "localizations": session.meta.get("localizations"), "polls": self.processing_polls, "hides": self.hides,
                  "data": bytes(session.data), "thumbnail": None, "notify": session.notify, "notified": 0}
         session.video = self.videos[video["id"]] = video
         self._reveal(video)
@@ -375,16 +319,18 @@ class YouTubeServer(GoogleServer):
 
 
 def _check_video(body):
-    snippet = body.get("snippet", {})
-    text = snippet.get("title", ""), snippet.get("description", "")
-    tags = snippet.get("tags", [])
+    snippet, tags = body.get("snippet", {}), body.get("snippet", {}).get("tags", [])
+    others = body.get("localizations", {})
+    texts = [(one.get("title", ""), one.get("description", "")) for one in (snippet, *others.values())]
     problems = {
-        "invalidTitle": not text[0].strip() or len(text[0]) > 100 or re.search("[<>]", text[0]),
-        "invalidDescription": len(text[1].encode()) > 5000 or re.search("[<>]", text[1]),
+        "invalidTitle": any(not title.strip() or len(title) > 100 or re.search("[<>]", title) for title, _ in texts),
+        "invalidDescription": any(len(text.encode()) > 5000 or re.search("[<>]", text) for _, text in texts),
+        "defaultLanguageNotSet": others and "defaultLanguage" not in snippet,
+        "invalidRecordingDetails": not MOMENT.fullmatch(body.get("recordingDetails", {}).get("recordingDate", EPOCH)),
         "invalidTags": len(",".join(tags)) + 2 * sum(" " in tag for tag in tags) > 500 or re.search("[<>]", "".join(tags)),
         "invalidCategoryId": snippet.get("categoryId", "22") not in CATEGORIES,
-        "invalidVideoMetadata": not all(LANGUAGE.fullmatch(snippet.get(name, "en"))
-                                        for name in ("defaultLanguage", "defaultAudioLanguage")),
+        "invalidVideoMetadata": not all(map(LANGUAGE.fullmatch, (
+            snippet.get("defaultLanguage", "en"), snippet.get("defaultAudioLanguage", "en"), *others))),
     }
     if found := next((reason for reason, is_so in problems.items() if is_so), None):
         raise Refusal(400, "The request metadata is invalid.", found, domain="youtube.video")
