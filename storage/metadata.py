@@ -6,7 +6,7 @@ colours stays. The bytes are those of a file that storage.media has found whole;
 
 import struct
 
-from storage.probe import (GIF_EXTENSION, GIF_IMAGE, JPEG_END, JPEG_MARKER, JPEG_SCAN, JPEG_WITHOUT_LENGTH, color_table,
+from storage.skeleton import (GIF_EXTENSION, GIF_IMAGE, JPEG_END, JPEG_MARKER, JPEG_SCAN, JPEG_WITHOUT_LENGTH, color_table,
                            skip_blocks)
 
 JPEG_APPLICATIONS, JPEG_COMMENT = range(0xE0, 0xF0), 0xFE

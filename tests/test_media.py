@@ -147,12 +147,12 @@ def test_child_knows_no_secret_and_has_limits(examined, tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(RuntimeError) as broken:
         examined(image("PNG"))
-    assert str(broken.value).endswith(f"[0, 0, 10, {512 << 20}] ['PYTHONPATH']\n")
+    assert str(broken.value).endswith(f"[0, 0, 10, {128 << 20}] ['PYTHONPATH']\n")
 
 
 def test_broken_installation_is_not_the_fault_of_the_file(examined, monkeypatch):
     monkeypatch.setattr(sys, "path", [])
-    with pytest.raises(RuntimeError, match="No module named 'PIL'"):
+    with pytest.raises(RuntimeError, match="No module named"):
         examined(image("PNG"))
 
 

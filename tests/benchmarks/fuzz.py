@@ -23,7 +23,6 @@ SEEDS = {name: data for name, (data, *_) in {**REAL, **FAKES}.items() if 0 < len
 HEADS = 50          # mutants that only pass the signatures, for each that goes the whole way
 HEAD_BYTES = 4096
 LIES = [0, 1, 7, 8, 0x7F, 0xFF, 0x7FFF, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF]
-MEMORY_MB = 512     # of the child
 LATE = PROBE_SECONDS + 5
 
 
