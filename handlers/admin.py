@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 import click
 
 from handlers import connect
+from handlers.acts import make_client, make_team
 from handlers.console import as_json, client_of, of_team, on_database, settings, show, sure, team_of, user_of, without_asking
 from handlers.errors import ApiError
 from handlers.process import data_dir_option
@@ -14,7 +15,7 @@ from platforms.errors import PlatformError
 from platforms.accounts import save
 from storage import audit
 from storage.database import database, migrate as apply_migrations
-from storage.models import Account, Client, ConnectRequest, Team, User, wire_time
+from storage.models import Account, Client, ConnectRequest, Team, wire_time
 
 HIDDEN = ("password", "token", "secret")    # fields whose names hold one of these are not echoed
 SLOWEST = timedelta(minutes=2)              # that a network may take to answer the last one who comes back in time
@@ -47,10 +48,7 @@ def create_team(services, name, user, time_zone, as_json):
     """Make a team with its first user."""
     if database.execute_sql("SELECT FROM pg_timezone_names WHERE name = %s", (time_zone,)).fetchone() is None:
         raise click.BadParameter(f"{time_zone} is no time zone", param_hint="--time-zone")
-    with database.atomic():
-        row = Team.add(name=name, time_zone=time_zone)
-        first = User.add(team_id=row.id, name=user)
-        audit.record(audit.typed(), "team.created", row.id, team_id=row.id, userId=first.id)
+    row, first = make_team(name, user, time_zone=time_zone)
     show([{"id": row.id, "name": row.name, "userId": first.id}], as_json)
 
 
@@ -92,7 +90,7 @@ def client():
 @on_database
 def create_client(services, name, team_id, as_json):
     """Make an agency client."""
-    show([Client.add(team_id=team_of(team_id).id, name=name).to_dict()], as_json)
+    show([make_client(team_of(team_id), name).to_dict()], as_json)
 
 
 @client.command("list")
@@ -171,6 +169,7 @@ def connect_account(services, platform, instance, client_id, no_wait, team_id, a
                               platform=platform, instance=instance)
     except ApiError as error:
         raise click.ClickException(error.message) from None
+    audit.record(audit.typed(), "account.connecting", begun.request.id, team_id=owning.id, platform=platform, clientId=limited_to)
     minutes = int(connect.LIFETIME.total_seconds() // 60)
     click.echo(f"Open this address in a browser within {minutes} minutes:\n\n  {begun.url}\n", err=as_json)
     if not no_wait:

@@ -168,7 +168,7 @@ def _connect(services, request, connector, state, found):
             request.end(account_ids=[row.id for row in rows])
             for row in rows:
                 audit.record(audit.Actor(request.user_id), "account.connected", row.id, team_id=row.team_id,
-                             platform=row.platform, clientId=row.client_id)
+                             platform=row.platform, clientId=row.client_id, requestId=request.id)
         return rows
 
     ids = [row.id for row in insist(write)]     # the network gives these tokens once

@@ -75,3 +75,13 @@ def show(rows, as_json):
     widths = [max(len(line[column]) for line in lines) for column in range(len(names))]
     for line in lines if rows else []:
         click.echo("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+
+
+def show_one(row, as_json):
+    """One row, as `show` has it for scripts; for people a line for each thing that it says."""
+    if as_json:
+        show([row], as_json)
+        return
+    said = {name: value for name, value in row.items() if value}
+    for name, value in said.items():
+        click.echo(f"{name.ljust(max(map(len, said)))}  {value}")

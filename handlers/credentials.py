@@ -4,10 +4,11 @@ from datetime import UTC, datetime, timedelta
 
 import click
 
-from handlers.console import as_json, client_of, of_team, on_database, show, sure, team_of, user_of, without_asking
+from handlers.acts import make_key, record_key
+from handlers.console import as_json, client_of, of_team, on_database, show, show_one, sure, team_of, user_of, without_asking
 from storage import audit, keys
 from storage.database import database
-from storage.models import ApiKey, wire_time
+from storage.models import ApiKey, Client, User, wire_time
 from storage.resealing import reseal
 from storage.secrets import new_key
 
@@ -38,10 +39,7 @@ def create_key(services, mode, name, scopes, client_id, user_id, days, team_id, 
     if user.disabled_at is not None:
         raise click.ClickException("this user is disabled")
     expires_at = days and datetime.now(UTC) + timedelta(days=days)
-    with database.atomic():
-        token, row = keys.create(team_id=owning.id, user_id=user.id, mode=mode, scopes=scopes or keys.SCOPES,
-                                 client_id=limited_to, name=name, expires_at=expires_at)
-        _record("key.created", row)
+    token, row = make_key(user, mode, scopes=scopes or keys.SCOPES, client_id=limited_to, name=name, expires_at=expires_at)
     show([{"id": row.id, "key": token}], as_json)
 
 
@@ -52,14 +50,56 @@ def create_key(services, mode, name, scopes, client_id, user_id, days, team_id, 
 def list_keys(services, team_id, as_json):
     """List the keys, never themselves."""
     rows = ApiKey.select().where(ApiKey.team_id == team_of(team_id).id).order_by(ApiKey.created_at)
-    show([{"id": row.id, "name": row.name, "mode": row.mode, "key": f"sk_{row.mode}_…{row.last_four}",
-           "scopes": " ".join(row.scopes), "clientId": row.client_id, "userId": row.user_id,
-           "expiresAt": wire_time(row.expires_at), "lastUsedAt": wire_time(row.last_used_at),
-           "revokedAt": wire_time(row.revoked_at)} for row in rows], as_json)
+    show([_shown(row) for row in rows], as_json)
+
+
+@key.command("show")
+@click.argument("key_id", metavar="KEY")
+@of_team
+@as_json
+@on_database
+def show_key(services, key_id, team_id, as_json):
+    """Show all there is to know of a key, never itself. KEY is its id."""
+    row = ApiKey.get_or_none(ApiKey.team_id == team_of(team_id).id, ApiKey.id == key_id)
+    if row is None:
+        raise click.ClickException("the team has no such key")
+    user, successors = User.get_by_id(row.user_id), ApiKey.select(ApiKey.id).where(ApiKey.replaces == row.id)
+    client = row.client_id and Client.get_by_id(row.client_id)
+    show_one({**_shown(row), "userName": user.name, "userDisabledAt": wire_time(user.disabled_at),
+              "clientName": client and client.name, "clientStatus": client and client.status, "replaces": row.replaces,
+              "replacedBy": " ".join(other.id for other in successors), "createdAt": wire_time(row.created_at)}, as_json)
+
+
+@key.command("narrow")
+@click.argument("key_id", metavar="KEY")
+@click.option("--scope", "scopes", multiple=True, type=click.Choice(keys.SCOPES),
+              help="A scope that it keeps; it loses the others.")
+@click.option("--client", "client_id", help="The one client for which it may act from now on.")
+@click.option("--days", type=click.IntRange(1, 3650), help="Days until it expires.")
+@of_team
+@as_json
+@on_database
+def narrow_key(services, key_id, scopes, client_id, days, team_id, as_json):
+    """Take something from a key, at once; it can never be given more. KEY is its id."""
+    if not (scopes or client_id or days):
+        raise click.ClickException("say what it keeps: --scope, --client or --days")
+    owning = team_of(team_id)
+    row = keys.in_force(owning.id, key_id)
+    if row is None:
+        raise click.ClickException(NO_KEY)
+    limited_to = client_of(owning, client_id).id if client_id else None
+    expires_at = days and datetime.now(UTC) + timedelta(days=days)
+    try:
+        with database.atomic():
+            row = keys.narrow(row, scopes=scopes, client_id=limited_to, expires_at=expires_at)
+            record_key("key.narrowed", row)
+    except keys.Wider as error:
+        raise click.ClickException(f"a key is never given more: {error}") from None
+    show_one(_shown(row), as_json)
 
 
 @key.command("revoke")
-@click.argument("key_id")
+@click.argument("key_id", metavar="KEY")
 @without_asking
 @of_team
 @on_database
@@ -75,7 +115,7 @@ def revoke_key(services, key_id, yes, team_id):
 
 
 @key.command("rotate")
-@click.argument("key_id")
+@click.argument("key_id", metavar="KEY")
 @click.option("--hours", type=click.IntRange(0, 720), default=24, show_default=True, help="How long the old key works on.")
 @of_team
 @as_json
@@ -88,11 +128,18 @@ def rotate_key(services, key_id, hours, team_id, as_json):
     try:
         with database.atomic():
             token, new = keys.rotate(row, timedelta(hours=hours))
-            _record("key.rotated", new)
+            record_key("key.rotated", new)
     except keys.TwoActive:
         raise click.ClickException("two keys are active already: revoke the one that is used no more") from None
     old = ApiKey.get_by_id(key_id)
     show([{"id": new.id, "key": token, "replaces": key_id, "oldExpiresAt": wire_time(old.expires_at)}], as_json)
+
+
+def _shown(row):
+    return {"id": row.id, "name": row.name, "mode": row.mode, "key": f"sk_{row.mode}_…{row.last_four}",
+            "scopes": " ".join(row.scopes), "clientId": row.client_id, "userId": row.user_id,
+            "expiresAt": wire_time(row.expires_at), "lastUsedAt": wire_time(row.last_used_at),
+            "revokedAt": wire_time(row.revoked_at)}
 
 
 @click.group()
@@ -120,8 +167,3 @@ def rotate_secrets(services):
         raise click.ClickException(
             f"no configured key opens {', '.join(progress.unreadable)}: keep the old keys, or connect them again")
     click.echo(f"{progress.resealed} sealed anew, the others were")
-
-
-def _record(action, row):
-    audit.record(audit.typed(), action, row.id, team_id=row.team_id, mode=row.mode, userId=row.user_id, clientId=row.client_id,
-                 replaces=row.replaces, scopes=list(row.scopes))

@@ -14,13 +14,13 @@ from pathlib import Path
 
 import click
 
+from handlers.acts import make_client, make_key, make_team
 from handlers.config import LEFT, Config, environment
 from handlers.process import data_dir_option
 from handlers.stores import open_database, open_store
-from storage import keys
-from storage.database import migrate
+from storage.database import database, migrate
 from storage.embedded import Postgres, StartFailed, Store
-from storage.models import Client, Team, User
+from storage.models import Team
 from storage.secrets import new_key
 
 PATIENCE = 30.0     # seconds for the API to answer
@@ -124,10 +124,10 @@ class Up:
         """The keys of the first team, made when there is no team yet; None later."""
         if Team.select().exists():
             return None
-        team = Team.add(name="My team")
-        user = User.add(team_id=team.id, name="Me")
-        Client.add(team_id=team.id, name="My first client")
-        return {mode: keys.create(team_id=team.id, user_id=user.id, mode=mode, name="first")[0] for mode in ("live", "test")}
+        with database.atomic():
+            team, user = make_team("My team", "Me")
+            make_client(team, "My first client")
+            return {mode: make_key(user, mode, name="first")[0] for mode in ("live", "test")}
 
     def _start(self, command):
         arguments = ["--host", self.host, "--port", str(self.port)] if command == "serve" else []

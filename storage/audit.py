@@ -19,6 +19,7 @@ class Actor:
 
 
 WORKER = Actor("worker")
+SOMEBODY = Actor("somebody")    # who did not show who they are
 
 
 class Entry(Model):

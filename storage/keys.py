@@ -64,6 +64,10 @@ class TwoActive(Exception):
     """The key is being replaced already."""
 
 
+class Wider(Exception):
+    """The key would be able to do what it cannot do now; the words say what."""
+
+
 def create(*, team_id, user_id, mode, scopes=SCOPES, client_id=None, name="", expires_at=None,
            replaces=None) -> tuple[str, ApiKey]:
     """Makes a key; returns the key itself, which is kept nowhere, and its row."""
@@ -88,6 +92,25 @@ def rotate(row: ApiKey, overlap: timedelta) -> tuple[str, ApiKey]:
         ApiKey.update(expires_at=end).where(ApiKey.id == old.id).execute()
         return create(team_id=old.team_id, user_id=old.user_id, mode=old.mode, scopes=old.scopes, client_id=old.client_id,
                       name=old.name, expires_at=old.expires_at, replaces=old.id)
+
+
+def narrow(row: ApiKey, *, scopes=None, client_id=None, expires_at=None) -> ApiKey:
+    """Leaves the key `scopes` alone, this agency client alone, or time until `expires_at` alone; None leaves it as it is.
+
+    Returns the row as it is from the next request on. Raises Wider for what the key does not have now.
+    """
+    with database.atomic():
+        now = ApiKey.select().where(ApiKey.id == row.id).for_update().get()
+        if more := set(scopes or ()) - set(now.scopes):
+            raise Wider(f"it does not have {', '.join(sorted(more))}")
+        if client_id is not None and now.client_id not in (None, client_id):
+            raise Wider(f"it acts for {now.client_id} alone")
+        if expires_at is not None and now.expires_at is not None and expires_at > now.expires_at:
+            raise Wider("it ends before that")
+        left = {"scopes": scopes and sorted(set(scopes)), "client_id": client_id, "expires_at": expires_at}
+        changes = {name: value for name, value in left.items() if value}
+        ApiKey.update(**changes).where(ApiKey.id == now.id).execute()
+        return ApiKey.get_by_id(now.id)
 
 
 def in_force(team_id: str, key_id: str) -> ApiKey | None:

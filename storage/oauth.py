@@ -56,8 +56,11 @@ class OAuthClient(Row):
 
     def own_grant(self):
         """What the client may do by itself, as its user."""
-        Grant.insert(id=new_id(Grant.prefix), oauth_client_id=self.id, team_id=self.team_id, user_id=self.user_id,
-                     client_id=self.client_id, mode=self.mode, scopes=self.scopes, own=True).on_conflict_ignore().execute()
+        query = Grant.insert(id=new_id(Grant.prefix), oauth_client_id=self.id, team_id=self.team_id, user_id=self.user_id,
+                             client_id=self.client_id, mode=self.mode, scopes=self.scopes, own=True)
+        for grant in query.on_conflict_ignore().returning(Grant).execute():
+            audit.record(audit.Actor(self.id), "grant.given", grant.id, team_id=self.team_id, mode=self.mode,
+                         oauthClientId=self.id, userId=self.user_id, clientId=self.client_id, scopes=self.scopes)
         return Grant.get(Grant.oauth_client_id == self.id, Grant.own)
 
 
@@ -159,8 +162,10 @@ def revoke(row) -> None:
     """Ends a token; a refresh token with all that comes of the same grant (RFC 7009, section 2.1)."""
     if row.kind == "refresh":
         row.grant.revoke()
-    else:
-        Token.delete().where(Token.digest == row.digest).execute()
+    elif Token.delete().where(Token.digest == row.digest).execute():
+        grant = row.grant
+        audit.record(audit.Actor(grant.oauth_client_id), "token.revoked", grant.id, team_id=grant.team_id, mode=grant.mode,
+                     userId=grant.user_id)
 
 
 def _after(lasts):

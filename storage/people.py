@@ -1,5 +1,6 @@
 """People who sign in: passwords, one-time links, sessions."""
 
+import logging
 from datetime import timedelta
 
 from argon2 import PasswordHasher
@@ -7,7 +8,7 @@ from argon2.exceptions import InvalidHashError, VerifyMismatchError
 from peewee import BlobField, Model, TextField, Value, fn
 from playhouse.postgres_ext import DateTimeTZField
 
-from storage import keys
+from storage import audit, keys
 from storage.database import database
 from storage.models import User
 
@@ -18,6 +19,7 @@ PASSWORD_LENGTHS = (12, 200)
 LINK_LASTS = timedelta(minutes=15)
 SESSION_LASTS = timedelta(hours=12)
 
+log = logging.getLogger("posthorn.people")
 
 
 class SignInLink(Model):
@@ -56,15 +58,19 @@ def set_password(user: User, password: str) -> None:
         Session.delete().where(Session.user_id == user.id).execute()
 
 
-def by_password(login: str, password: str) -> User | None:
-    """The user who signs in so; None for an unknown login, a wrong password or a disabled user, all in the same time."""
-    user = User.get_or_none(User.login == login.strip().lower(), User.disabled_at.is_null())
-    known = user.password if user is not None and user.password is not None else NOBODY
+def by_password(login: str, password: str, address: str) -> User | None:
+    """The user who signs in so; None for an unknown login, a wrong password or a disabled user, all in the same time.
+
+    `address` is where it comes from.
+    """
+    user = User.get_or_none(User.login == login.strip().lower())
+    known = user.password if user is not None and user.disabled_at is None and user.password is not None else NOBODY
     try:
         HASHER.verify(known, password)
+        return user
     except (VerifyMismatchError, InvalidHashError):
+        _record_failure(user, address)
         return None
-    return None if known is NOBODY else user
 
 
 def new_link(user: User) -> str:
@@ -84,11 +90,13 @@ def by_link(token: str) -> User | None:
     return link and User.get_or_none(User.id == link.user_id, User.disabled_at.is_null())
 
 
-def begin_session(user: User) -> str:
-    """Signs `user` in; returns what the browser keeps."""
+def begin_session(user: User, way: str, address: str) -> str:
+    """Signs `user` in, who showed in this `way` who they are; returns what the browser at `address` keeps."""
     token = keys.fresh("in")
-    Session.insert(digest=keys.digest(token), team_id=user.team_id, user_id=user.id,
-                   expires_at=fn.now() + Value(SESSION_LASTS, converter=False)).execute()
+    with database.atomic():
+        Session.insert(digest=keys.digest(token), team_id=user.team_id, user_id=user.id,
+                       expires_at=fn.now() + Value(SESSION_LASTS, converter=False)).execute()
+        audit.record(audit.Actor(user.id), "user.signed_in", user.id, team_id=user.team_id, way=way, address=address)
     return token
 
 
@@ -102,7 +110,9 @@ def of_session(token: str) -> User | None:
 
 def end_session(token: str) -> None:
     """Signs out."""
-    Session.delete().where(Session.digest == keys.digest(token)).execute()
+    with database.atomic():
+        for session in Session.delete().where(Session.digest == keys.digest(token)).returning(Session).execute():
+            audit.record(audit.Actor(session.user_id), "user.signed_out", session.user_id, team_id=session.team_id)
 
 
 def disable(user: User) -> None:
@@ -111,3 +121,13 @@ def disable(user: User) -> None:
         User.update(disabled_at=fn.now()).where(User.id == user.id, User.disabled_at.is_null()).execute()
         for kind in (Session, SignInLink):
             kind.delete().where(kind.user_id == user.id).execute()
+
+
+def _record_failure(user, address):
+    if user is None:    # names that nobody has would fill a trail that nothing is taken from; and some are passwords
+        log.info("somebody at %s tried to sign in with a name that nobody has", address)
+        return
+    with database.atomic():
+        # To wait for the disk would tell, by the time it takes, that somebody has this name.
+        database.execute_sql("SET LOCAL synchronous_commit TO off")
+        audit.record(audit.SOMEBODY, "user.sign_in_failed", user.id, team_id=user.team_id, address=address)

@@ -9,7 +9,7 @@ from storage import keys
 from storage.audit import Entry
 from storage.models import ApiKey
 from tests.commands import posthorn, rows
-from tests.person import BACK, app, refresh, tokens
+from tests.person import BACK, Person, address, app, can_sign_in, form, refresh, tokens
 
 POST = {"caption": "x", "targets": [{"platform": "gbp"}]}
 
@@ -68,9 +68,41 @@ def test_what_a_person_allows_and_what_ends_it(member, connection):
     given = tokens(member, client)
     second = refresh(member.url, client, given["refresh_token"]).body
     refresh(member.url, client, given["refresh_token"])
-    (me, _, first, grant), (who, _, last, same) = trail(member)
+    _, (me, _, first, grant), (who, _, last, same) = trail(member)
     assert (me, first, who, last, grant) == (member.user.id, "grant.given", client.id, "grant.revoked", same)
     assert not any(token in repr(list(Entry.select().dicts())) for token in (given["access_token"], second["refresh_token"]))
+
+
+def test_what_a_program_gets_by_itself_and_gives_back(member, connection):
+    client, secret = app(confidential=True, team_id=member.team.id, user_id=member.user.id, redirect_uris=[])
+    proof = {"client_id": client.id, "client_secret": secret}
+    given = [form(member.url, "/oauth/token", {**proof, "grant_type": "client_credentials"}).body for _ in range(2)]
+    for _ in range(2):
+        form(member.url, "/oauth/revoke", {**proof, "token": given[0]["access_token"]})
+    (me, _, first, grant), (who, _, last, same) = trail(member)     # the second token and the second try say nothing new
+    assert (me, first, who, last, grant) == (client.id, "grant.given", client.id, "token.revoked", same)
+
+
+def test_who_signs_in_who_tries_to_and_who_leaves(member, environ, connection):
+    """A name that nobody has is in the log alone, without the name: strangers would fill the trail, some with passwords."""
+    person, login = Person(member.url), f"ann.{member.user.id}".lower()
+    can_sign_in(member.user, login)
+    tried = Entry.select().where(Entry.action == "user.sign_in_failed")
+    asked, before = person.open(address(member.url, app()[0])), tried.count()
+    person.sign_in(asked, "hunter2 of nobody", "wrong password")
+    assert tried.count() == before
+    person.sign_in(asked, login, "wrong password")
+    person.press(person.sign_in(asked, login), "Sign out")
+    link = posthorn(environ, "user", "link", login, "--team", member.team.id).strip().rpartition("8080")[2]
+    person.press(person.open(member.url + link), "Sign in")
+    posthorn(environ, "user", "disable", login, "--team", member.team.id)
+    person.sign_in(person.open(address(member.url, app()[0])), login)
+    me, here = member.user.id, {"address": "127.0.0.1"}
+    how = [entry.detail for entry in Entry.select().where(Entry.object_id == me).order_by(Entry.id)]
+    assert [(actor.split()[0], action) for actor, _, action, _ in trail(member, me)] == [
+        ("somebody", "user.sign_in_failed"), (me, "user.signed_in"), (me, "user.signed_out"), ("command", "user.link_made"),
+        (me, "user.signed_in"), ("command", "user.disabled"), ("somebody", "user.sign_in_failed")]
+    assert how == [here, {**here, "way": "password"}, {}, {}, {**here, "way": "link"}, {}, here]
 
 
 def test_what_was_written_down_stays(member, connection):

@@ -9,7 +9,7 @@ import pytest
 from platforms.accounts import connected, owner
 from storage import keys
 from storage.database import database
-from storage.models import Account, ApiKey, ConnectRequest
+from storage.models import Account, ApiKey, Client, ConnectRequest
 from storage.resealing import SEALED, reseal
 from storage.secrets import Unreadable, Vault, new_key
 from tests.commands import posthorn, rows
@@ -69,6 +69,37 @@ def test_a_key_revoked_by_command_is_refused_by_every_process_on_its_next_reques
             assert set(pool.map(ask, range(48))) == {401}
     finally:
         process.stop()
+
+
+def test_a_key_can_be_narrowed_at_once_and_never_widened(environ, member):
+    """Also while a service runs that knows the key already."""
+    http, team = member.http(name="site"), ("--team", member.team.id)
+    with database.connection_context():
+        key_id = key_of(http).id
+    assert [http.get(path).status for path in ("/v1/clients", "/v1/posts", "/v1/ideas/today") for _ in range(4)] == [200] * 12
+    narrowed = rows(environ, "key", "narrow", key_id, "--scope", "posts:read", "--scope", "posts:write", *team)[0]
+    assert narrowed["scopes"] == "posts:read posts:write"
+    assert [http.get(path).status for path in ("/v1/clients", "/v1/posts", "/v1/ideas/today") for _ in range(4)] == (
+        [403] * 4 + [200] * 4 + [403] * 4)
+    mine = http.post("/v1/posts", {"targets": [{"platform": "gbp"}], "caption": "x"}).data["id"]
+    rows(environ, "key", "narrow", key_id, "--client", member.client.id, "--days", "2", *team)
+    assert {http.get(f"/v1/posts/{mine}").status for _ in range(8)} == {404}      # it was the team's, and the key is a client's now
+    for wider in (["--scope", "clients:read"], ["--days", "3"], ["--client", other_client(member)]):
+        assert "a key is never given more" in posthorn(environ, "key", "narrow", key_id, *wider, *team, fails=True)
+    assert "say what it keeps" in posthorn(environ, "key", "narrow", key_id, *team, fails=True)
+    shown = rows(environ, "key", "show", key_id, *team)[0]
+    assert (shown["scopes"], shown["clientId"]) == ("posts:read posts:write", member.client.id)
+    assert shown["expiresAt"] and shown["clientName"] == "Corner Café" and shown["userName"] == "Ann" and shown["createdAt"]
+    text = posthorn(environ, "key", "show", key_id, *team)
+    assert "scopes " in text and shown["key"] in text and http.key[8:40] not in text
+    posthorn(environ, "key", "revoke", key_id, *team)
+    assert "no such key in force" in posthorn(environ, "key", "narrow", key_id, "--days", "1", *team, fails=True)
+    assert "no such key" in posthorn(environ, "key", "show", "key_none", *team, fails=True)
+
+
+def other_client(member):
+    with database.connection_context():
+        return Client.add(team_id=member.team.id, name="Other").id
 
 
 # The keys that seal.

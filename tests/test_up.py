@@ -14,6 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.commands import rows
 from tests.service import ROOT, Http, free_port
 
 UP_WITHIN = 60.0        # seconds on a busy machine; the README promises half of that on an idle one
@@ -82,6 +83,8 @@ def test_from_nothing_to_a_published_post_and_again_with_everything_as_it_was(da
     http = first.http(first.read_key("test"))
     post = http.post("/v1/posts", {"caption": "hello", "targets": [{"platform": "bluesky"}, {"platform": "gbp"}]}).data
     assert http.settled(post["id"], within=5)["status"] == "published"
+    acts = rows({"PATH": os.environ["PATH"], "HOME": str(data_dir)}, "audit", "list", "--data-dir", str(data_dir))
+    assert [act["action"] for act in acts] == ["team.created", "client.created", "key.created", "key.created", "post.created"]
     left = (data_dir / "running.env").read_text().splitlines()
     assert f"POSTHORN_BASE_URL=http://127.0.0.1:{first.port}" in left
     family = first.family()

@@ -26,8 +26,8 @@ def add(app, config):
         with with_connection():
             if wait := _too_many(config, login):
                 return ask(config, 429, f"Too many tries. Wait {wait} seconds.")
-            user = None if "\0" in login else people.by_password(login, password)
-            return ask(config, 403, WRONG) if user is None else _begin(config, user, _onward())
+            user = None if "\0" in login else people.by_password(login, password, request.remote_addr)
+            return ask(config, 403, WRONG) if user is None else _begin(config, user, "password", _onward())
 
     @app.route(LINK, methods=["GET", "POST"])
     def link():
@@ -39,7 +39,7 @@ def add(app, config):
         with with_connection():
             user = people.by_link(request.form.get("token", ""))
             return page("refused.html", 400, sentence="This link does not work: it was used already, or its time is over.") \
-                if user is None else _begin(config, user, None)
+                if user is None else _begin(config, user, "link", None)
 
     @app.post(SIGN_OUT)
     def sign_out():
@@ -76,13 +76,14 @@ def check_form(config):
     _check_form(_cookie(config, SESSION))
 
 
-def _begin(config, user, onward):
+def _begin(config, user, way, onward):
     if onward is None:
         answer = page("signed_in.html", 200, user=user, team=Team.get_by_id(user.team_id))
     else:
         answer = guarded(redirect(onward, 303), request.args.get("redirect_uri") or None)
     lasts = int(people.SESSION_LASTS.total_seconds())
-    answer.set_cookie(_name(config, SESSION), people.begin_session(user), max_age=lasts, samesite="Lax", **_how(config))
+    token = people.begin_session(user, way, request.remote_addr)
+    answer.set_cookie(_name(config, SESSION), token, max_age=lasts, samesite="Lax", **_how(config))
     return answer
 
 

@@ -1,0 +1,124 @@
+"""Every command of administration leaves its line in the trail, or is known to change nothing. A new one must say which."""
+
+from dataclasses import dataclass
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from handlers.cli import posthorn
+from storage import keys
+from storage.audit import Entry
+from storage.database import database, open_pool
+from storage.models import ApiKey
+from tests.person import BACK, PASSWORD, app, can_sign_in
+from tests.service import Member
+from tests.standins.mastodon import MastodonServer
+from tests.standins.server import HOST
+
+# What is typed after the command, and what the trail says then.
+ACTS = {
+    "team create": ("Bread", "team.created"), "team plan": ("2030-12-31 --team {team}", "team.plan_set"),
+    "client create": ("Cafe --team {team}", "client.created"),
+    "client status": ("{client} archived --team {team}", "client.status_set"),
+    "key create": ("--team {team}", "key.created"), "key rotate": ("{key} --team {team}", "key.rotated"),
+    "key narrow": ("{key} --scope posts:read --team {team}", "key.narrowed"), "key revoke": ("{key} --team {team}", "key.revoked"),
+    "user create": ("Bob --team {team}", "user.created"), "user login": ("{user} new.{user} --team {team}", "user.login_set"),
+    "user password": ("{user} --team {team}", "user.password_set"), "user link": ("{user} --team {team}", "user.link_made"),
+    "user disable": ("{user} --team {team}", "user.disabled"),
+    "oauth-client create": (f"Clipper --redirect {BACK}", "oauth_client.created"),
+    "oauth-client revoke": ("{app}", "oauth_client.revoked"),
+    "account add": ("mastodon host={network} accessToken=canary-token --team {team}", "account.connected"),
+    "account connect": ("mastodon --instance {network} --no-wait --team {team}", "account.connecting"),
+    "account remove": ("{account} --team {team}", "account.disconnected"),
+    "secrets rotate": ("", "secrets.rotated"),
+}
+# What only reads, with what is typed after it; None where it is not run here.
+READS = {
+    "team list": "", "client list": "--team {team}", "key list": "--team {team}", "key show": "{key} --team {team}",
+    "user list": "--team {team}", "oauth-client list": "", "account list": "--team {team}", "audit list": "--team {team}",
+    "secrets new": "", "migrate": None, "doctor": None, "serve": None, "worker": None, "media sweep": None,
+    "up": None,     # the first keys, which it makes: tests/test_up.py
+}
+KEPT = ("teams", "users", "clients", "api_keys", "accounts", "oauth_clients", "oauth_grants", "sign_in_links", "connect_requests")
+
+
+def leaves(command, *path):
+    """The names of all commands below this one."""
+    if not isinstance(command, click.Group):
+        return [" ".join(path)]
+    context = click.Context(command)
+    return [leaf for name in command.list_commands(context) for leaf in leaves(command.get_command(context, name), *path, name)]
+
+
+def written():
+    """What commands have written; a worker may write meanwhile."""
+    return Entry.select().where(Entry.actor.startswith("command "))
+
+
+@dataclass
+class Desk:
+    """Commands typed in this very process, since each in one of its own would take a second."""
+
+    environ: dict
+    things: dict
+
+    def type(self, command, given):
+        """What the command said."""
+        arguments = [word.format(**self.things) for word in (*command.split(), *given.split())]
+        done = CliRunner().invoke(posthorn, arguments, input=f"{PASSWORD}\n", env=self.environ)
+        # Other tests may have left what no key opens, which rotating ends with.
+        assert done.exit_code == 0 or "no configured key opens" in done.output, done.output
+        return done.output
+
+    def kept(self):
+        """A digest of each table of KEPT, and the last line of the trail that a command wrote."""
+        one = "SELECT md5(string_agg(t::text, '|' ORDER BY t::text)) FROM {} AS t"
+        with database.connection_context():
+            digests = {table: database.execute_sql(one.format(table)).fetchone()[0] for table in KEPT}
+            return digests, max((entry.id for entry in written()), default=0)
+
+
+@pytest.fixture(scope="module")
+def network():
+    with MastodonServer() as network:
+        network.add_user("ann", "canary-token")
+        yield network
+
+
+@pytest.fixture
+def desk(environ, api_url, network):
+    member, oauth_client = Member(api_url), app()[0]
+    can_sign_in(member.user, f"ann.{member.user.id}".lower())
+    account = member.account(environ, "gbp", "ann")
+    with database.connection_context():
+        key = ApiKey.get(ApiKey.digest == keys.digest(member.test.key))
+    yield Desk({**environ, "POSTHORN_ALLOW_PRIVATE": f"{HOST}:{network.port}"},
+               {"team": member.team.id, "user": member.user.id, "client": member.client.id, "key": key.id, "app": oauth_client.id,
+                "account": account.id, "network": network.url})
+    open_pool(environ["DATABASE_URL"], connections=20)
+
+
+def test_every_command_is_known():
+    assert sorted(leaves(posthorn)) == sorted([*ACTS, *READS])
+
+
+@pytest.mark.parametrize("command", ACTS)
+def test_what_changes_something_is_written_down_once_and_without_secrets(desk, command):
+    given, action = ACTS[command]
+    before, last = desk.kept()
+    said = desk.type(command, given)
+    after, _ = desk.kept()
+    with database.connection_context():
+        [entry] = written().where(Entry.id > last)
+    assert entry.action == action and entry.object_id
+    assert before != after or command == "secrets rotate"
+    secrets = [word for word in said.split('"') for word in word.split() if "sk_" in word or "cs_" in word or "token=" in word]
+    assert [word for word in (*secrets, "canary-token", PASSWORD) if word in repr(entry.to_dict())] == []
+
+
+@pytest.mark.parametrize("command", [command for command, given in READS.items() if given is not None])
+def test_what_only_reads_changes_nothing(desk, command):
+    before = desk.kept()
+    desk.type(command, READS[command])
+    assert desk.kept() == before
