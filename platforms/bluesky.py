@@ -12,24 +12,24 @@ from platforms import richtext
 from platforms.base import (GIF, JPEG, MP4, PNG, QUICKTIME, WEBM, WEBP, Absent, Account, Connected, ImageLimits, Limits,
                             Platform, PostType, Problem, Profile, Published, VideoLimits)
 from platforms.bluesky_login import GRANT_VERDICTS, BrowserLogins
+from platforms.bluesky_records import GALLERY, GRID, LIST_ADDRESS, POST, POST_ADDRESS, gates, media_embed, option_problems
 from platforms.bluesky_video import Videos, anew, blob
 from platforms.errors import Disconnected, Rejected, Unavailable
 from platforms.oauth import REFRESH_EARLY
 from platforms.text import graphemes, utf8_bytes
 
-POST, THREADGATE, POSTGATE = "app.bsky.feed.post", "app.bsky.feed.threadgate", "app.bsky.feed.postgate"
 MAX_BYTES = 3000            # of a text, beside the graphemes; lexicon app.bsky.feed.post
-GRID, GALLERY = 4, 10       # images of app.bsky.embed.images; of app.bsky.embed.gallery, which takes 20, as its lexicon wants
-REPLY_RULES = {"mentioned": "mentionRule", "followers": "followerRule", "following": "followingRule"}
-
+MAX_FAILURES = 5            # of one file: servers before 0.5 fail over one that is cut off as if it were their own fault
 DID = re.compile(r"did:[a-z]+:[A-Za-z0-9._:%-]{1,500}")
-POST_ADDRESS = re.compile(r"(?:at://([^/\s]+)/app\.bsky\.feed\.post|https://[^/\s]+/profile/([^/\s]+)/post)"
-                          r"/([A-Za-z0-9._:~-]+)/?")
+THUMBNAIL = ImageLimits(types=(JPEG, PNG, WEBP, GIF), max_bytes=1_000_000)          # app.bsky.embed.external#external
 BASE32 = "234567abcdefghijklmnopqrstuvwxyz"
 
 
 class Bluesky(BrowserLogins, Videos, Platform):
-    """A Bluesky account, connected in the browser or with an app password."""
+    """A Bluesky account, connected in the browser or with an app password.
+
+    Posts there are public, without polls, and stay as they are: apps show no later edit of a record.
+    """
 
     name = "bluesky"
     title = "Bluesky"
@@ -41,10 +41,10 @@ class Bluesky(BrowserLogins, Videos, Platform):
     post_types = {
         "text": PostType(caption_required=True),
         "image": PostType(images=(1, GALLERY), options=("altTexts",)),
-        "video": PostType(videos=(1, 1), options=("altTexts",)),
-        "link": PostType(required=("link",)),
+        "video": PostType(videos=(1, 1), options=("altTexts", "subtitles")),
+        "link": PostType(images=(0, 1), required=("link",), image=THUMBNAIL),       # the image becomes the thumbnail
     }
-    options = ("languages", "labels", "quoteUri", "replyControl", "disableQuotes", "thread")
+    options = ("languages", "labels", "tags", "quoteUri", "replyToUri", "replyControl", "replyLists", "disableQuotes", "thread")
     follow_options = ("thread",)
     counts = "graphemes"
     live = True
@@ -68,11 +68,16 @@ class Bluesky(BrowserLogins, Videos, Platform):
                 if not (item.width and item.height):
                     yield Problem(f"media/{position}", "media_unmeasured",
                                   f"Bluesky needs to know the width and height of each of more than {GRID} images")
-        if "quoteUri" in options and not POST_ADDRESS.fullmatch(options["quoteUri"]):
-            yield Problem("options/quoteUri", "quote", "this is not the address of a post on Bluesky")
-        if "nobody" in (rules := options.get("replyControl", ())) and len(rules) > 1:
-            yield Problem("options/replyControl", "reply_control", "nobody excludes the others")
+        yield from option_problems(options)
         yield from self.thread_problems(options.get("thread", ()))
+
+    def thread_problems(self, texts):
+        """The second limit of texts holds for them too."""
+        yield from super().thread_problems(texts)
+        for position, text in enumerate(texts):
+            if (size := utf8_bytes(text)) > MAX_BYTES:
+                yield Problem(f"options/thread/{position}", "thread_text_bytes",
+                              f"this part has {size} bytes in UTF-8; Bluesky allows {MAX_BYTES}")
 
     def connect(self, fields):
         """With an `identifier` (handle, DID, e-mail), an `appPassword`, and the `host` to log in at if not Bluesky's own."""
@@ -111,19 +116,25 @@ class Bluesky(BrowserLogins, Videos, Platform):
             if item.is_video:
                 receipt = yield from self._process(account, item, receipt)
             else:
-                receipt = {**receipt, "blobs": [*receipt["blobs"], self._upload(account, item)]}
+                receipt = {**receipt, "blobs": [*receipt["blobs"], self._upload_image(account, item, receipt)]}
             yield receipt
-        yield {**receipt, "record": self._record(account, content, receipt)}
+        for track in content.options.get("subtitles", ())[len(receipt.get("captions", ())):]:
+            data = track["text"].encode()
+            found = self._upload(account, "text/vtt", data, len(data))
+            receipt = {**receipt, "captions": [*receipt.get("captions", ()), found]}
+            yield receipt
+        lists = [self._list(account, address) for address in content.options.get("replyLists", ())]
+        yield {**receipt, "record": self._record(account, content, receipt), **({"lists": lists} if lists else {})}
 
     def publish(self, account, content, receipt):
         """Writes the record where nothing is yet, together with its gates."""
         try:
-            if gates := _gates(account, content, receipt):
+            if guards := gates(content, receipt, account.platform_id):
                 # One commit, since a gate that came later would let the first replies through, and one that came earlier
                 # is not applied by the app view, which marks the post that it finds. A key that is taken makes this fail
                 # with status 500 and without a change: unconfirmed, and `find` then knows.
                 writes = [{"$type": "com.atproto.repo.applyWrites#create", "collection": record["$type"],
-                           "rkey": receipt["rkey"], "value": record} for record in (receipt["record"], *gates)]
+                           "rkey": receipt["rkey"], "value": record} for record in (receipt["record"], *guards)]
                 answer = self._call(account, "POST", "com.atproto.repo.applyWrites", commits=True,
                                     json={"repo": account.platform_id, "writes": writes})
                 answer.field("results", 0, "uri")
@@ -137,7 +148,8 @@ class Bluesky(BrowserLogins, Videos, Platform):
 
     def follow(self, account, content, receipt):
         """The further parts of the thread. Each has a key and a time of its own before it is sent, as the post itself."""
-        root = parent = self._reference(account, account.platform_id, receipt["rkey"])
+        parent = self._reference(account, account.platform_id, receipt["rkey"])
+        root = receipt["record"].get("reply", {"root": parent})["root"]
         receipt = {"parts": [], **receipt}
         for number, text in enumerate(content.options["thread"]):
             if number == len(receipt["parts"]):
@@ -217,29 +229,46 @@ class Bluesky(BrowserLogins, Videos, Platform):
     def _put(self, account, rkey, record):
         """Writes a record under its key, where nothing is yet."""
         try:
-            self._call(account, "POST", "com.atproto.repo.putRecord", commits=True, json={
-                "repo": account.platform_id, "collection": POST, "rkey": rkey, "record": record, "swapRecord": None}).field("uri")
+            answer = self._call(account, "POST", "com.atproto.repo.putRecord", commits=True, json={
+                "repo": account.platform_id, "collection": POST, "rkey": rkey, "record": record, "swapRecord": None})
+            answer.field("uri")
         except Rejected as refusal:
             if refusal.platform_code != "InvalidSwap":      # which says that the key is taken: by our own earlier try
                 raise
 
+    def _get(self, account, did, rkey):
+        return self._call(account, "GET", "com.atproto.repo.getRecord", query={"repo": did, "collection": POST, "rkey": rkey})
+
     def _reference(self, account, did, rkey):
         """What other records name a post by."""
-        answer = self._call(account, "GET", "com.atproto.repo.getRecord", query={"repo": did, "collection": POST, "rkey": rkey})
-        return {"uri": f"at://{did}/{POST}/{rkey}", "cid": answer.field("cid")}
+        return {"uri": f"at://{did}/{POST}/{rkey}", "cid": self._get(account, did, rkey).field("cid")}
 
-    def _upload(self, account, item):
-        with item.open() as file:
-            answer = self._call(account, "POST", "com.atproto.repo.uploadBlob", headers={"Content-Type": item.mime_type},
-                                body=file, size=item.bytes)
+    def _upload_image(self, account, item, receipt):
+        try:
+            with item.open() as file:
+                return self._upload(account, item.mime_type, file, item.bytes)
+        except Unavailable as fault:
+            if fault.platform_code != "InternalServerError":
+                raise
+            failures = receipt.get("failures", 0) + 1
+            if failures >= MAX_FAILURES:
+                raise Rejected("Bluesky could not take the file", rule="media", **fault.words) from None
+            raise Unavailable(fault.message, receipt={**receipt, "failures": failures}, **fault.words) from None
+
+    def _upload(self, account, mime_type, body, size):
+        answer = self._call(account, "POST", "com.atproto.repo.uploadBlob", headers={"Content-Type": mime_type}, body=body,
+                            size=size)
         if found := blob(answer, "blob"):
             return found
         raise answer.manner.fault()
 
     def _record(self, account, content, receipt):
-        record = self._text_record(account, content.caption, content.options, receipt)
-        embed = self._embed(account, content, receipt["blobs"])
-        return {**record, "embed": embed} if embed else record
+        record, options = self._text_record(account, content.caption, content.options, receipt), content.options
+        if embed := self._embed(account, content, receipt):
+            record["embed"] = embed
+        if "replyToUri" in options:
+            record["reply"] = self._reply(account, options["replyToUri"])
+        return {**record, "tags": options["tags"]} if "tags" in options else record
 
     def _text_record(self, account, text, options, receipt):
         record = {"$type": POST, "text": text, "createdAt": receipt["createdAt"], "langs": options.get("languages"),
@@ -248,21 +277,39 @@ class Bluesky(BrowserLogins, Videos, Platform):
             record["labels"] = {"$type": "com.atproto.label.defs#selfLabels", "values": [{"val": label} for label in labels]}
         return {name: value for name, value in record.items() if value or name == "text"}
 
-    def _embed(self, account, content, blobs):
-        media = _media_embed(content, blobs)
+    def _embed(self, account, content, receipt):
+        media = media_embed(content, receipt["blobs"], receipt.get("captions", ()))
         if "quoteUri" not in content.options:
             return media
-        quote = {"$type": "app.bsky.embed.record", "record": self._quoted(account, content.options["quoteUri"])}
+        quoted, _ = self._post_at(account, content.options["quoteUri"], "quote", "the quoted post was not found on Bluesky")
+        quote = {"$type": "app.bsky.embed.record", "record": quoted}
         return {"$type": "app.bsky.embed.recordWithMedia", "record": quote, "media": media} if media else quote
 
-    def _quoted(self, account, address):
+    def _reply(self, account, address):
+        """The post that is answered, and the one that began the conversation."""
+        parent, answer = self._post_at(account, address, "reply", "the post to answer was not found on Bluesky")
+        root = {name: answer.field("value", "reply", "root", name, default=None) for name in ("uri", "cid")}
+        return {"root": root if all(root.values()) else parent, "parent": parent}
+
+    def _post_at(self, account, address, rule, missing):
+        """What names the post at an address, and the answer with its record; Rejected with `missing` where there is none."""
         at, web, rkey = POST_ADDRESS.fullmatch(address).groups()
-        author = at or web
-        did = author if author.startswith("did:") else self._did(account, author)
+        did = self._author(account, at or web)
         try:
-            return self._reference(account, did or author, rkey)
+            answer = self._get(account, did or at or web, rkey)
         except Rejected as refusal:
-            raise Rejected("the quoted post was not found on Bluesky", rule="quote", **refusal.words) from None
+            raise Rejected(missing, rule=rule, **refusal.words) from None
+        return {"uri": f"at://{did or at or web}/{POST}/{rkey}", "cid": answer.field("cid")}, answer
+
+    def _list(self, account, address):
+        """The at:// address of a list."""
+        at, web, rkey = LIST_ADDRESS.fullmatch(address).groups()
+        if did := self._author(account, at or web):
+            return f"at://{did}/app.bsky.graph.list/{rkey}"
+        raise Rejected("the owner of a list was not found on Bluesky", rule="reply_control")
+
+    def _author(self, account, name):
+        return name if name.startswith("did:") else self._did(account, name)
 
     def _did(self, account, handle):
         """The DID of `handle`, None if it names nobody."""
@@ -275,39 +322,6 @@ class Bluesky(BrowserLogins, Videos, Platform):
     def _published(self, account, receipt):
         return Published(f"at://{account.platform_id}/{POST}/{receipt['rkey']}",
                          f"{self.settings['public_url']}/profile/{account.platform_id}/post/{receipt['rkey']}")
-
-
-def _media_embed(content, blobs):
-    texts = [*content.options.get("altTexts", ()), *[""] * len(blobs)]
-    shown = [{"alt": alt, **_aspect_ratio(item)} for item, alt in zip(content.media, texts, strict=False)]
-    if content.media and content.media[0].is_video:
-        return {"$type": "app.bsky.embed.video", "video": blobs[0], **shown[0]}
-    images = [{"image": blob, **item} for blob, item in zip(blobs, shown, strict=True)]
-    if len(images) > GRID:
-        items = [{"$type": "app.bsky.embed.gallery#image", **image} for image in images]
-        return {"$type": "app.bsky.embed.gallery", "items": items}
-    if images:
-        return {"$type": "app.bsky.embed.images", "images": images}
-    if link := content.options.get("link"):
-        card = {"uri": link["url"], "title": link.get("title", ""), "description": link.get("description", "")}
-        return {"$type": "app.bsky.embed.external", "external": card}
-    return None
-
-
-def _aspect_ratio(item):
-    return {"aspectRatio": {"width": item.width, "height": item.height}} if item.width and item.height else {}
-
-
-def _gates(account, content, receipt):
-    """The records that say who may reply to the post and quote it; each has the key of its post."""
-    about = {"post": f"at://{account.platform_id}/{POST}/{receipt['rkey']}", "createdAt": receipt["createdAt"]}
-    gates = []
-    if rules := content.options.get("replyControl"):
-        allow = [{"$type": f"{THREADGATE}#{REPLY_RULES[rule]}"} for rule in rules if rule != "nobody"]
-        gates.append({"$type": THREADGATE, "allow": allow, **about})
-    if content.options.get("disableQuotes"):
-        gates.append({"$type": POSTGATE, "embeddingRules": [{"$type": f"{POSTGATE}#disableRule"}], **about})
-    return gates
 
 
 def _seconds_left(token):

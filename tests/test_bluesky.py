@@ -5,33 +5,14 @@ from dataclasses import replace
 import pytest
 
 from platforms.base import Absent, Content, Published, Waiting
-from platforms.bluesky import Bluesky
-from platforms.errors import Disconnected, PermissionMissing, PlatformError, Rejected, Unavailable, Unconfirmed
-from tests.live import MP4, PNG, account, http_for, image, prepared, published, video
-from tests.standins.bluesky import BlueskyServer
+from platforms.errors import Rejected, Unavailable, Unconfirmed
+from tests.live import MP4, PNG, image, prepared, published, video
+from tests.networks.bluesky import VTT, ann, bluesky, net  # fixtures
 
-PASSWORD = "canary-xxxx-yyyy"
 PUT, APPLY, UPLOAD = "com.atproto.repo.putRecord", "com.atproto.repo.applyWrites", "com.atproto.repo.uploadBlob"
 GET, LOGIN = "com.atproto.repo.getRecord", "com.atproto.server.createSession"
-SEND_VIDEO, POLL_VIDEO = "app.bsky.video.uploadVideo", "app.bsky.video.getJobStatus"
+SEND_VIDEO = "app.bsky.video.uploadVideo"
 GATES = {"replyControl": ["followers"], "disableQuotes": True}
-
-
-@pytest.fixture
-def net():
-    with BlueskyServer() as net:
-        net.add_user("ann.test", PASSWORD, display_name="Ann", avatar="https://cdn.example.com/ann.jpg")
-        yield net
-
-
-@pytest.fixture
-def bluesky(net):
-    return Bluesky(http_for(net), {"api_url": net.url, "video_url": net.url})
-
-
-@pytest.fixture
-def ann(bluesky):
-    return account(bluesky.connect({"identifier": "ann.test", "appPassword": PASSWORD}))
 
 
 def record(net, bluesky, ann, caption="hi", **content):
@@ -112,6 +93,61 @@ def test_link_card(net, bluesky, ann):
     assert {request.endpoint for request in net.requests} == {LOGIN, "app.bsky.actor.getProfile", PUT}
 
 
+def test_link_card_with_a_picture_and_a_quote(net, bluesky, ann):
+    quoted = net.add_post(ann.platform_id, "quote me")
+    found = record(net, bluesky, ann, media=(image(),), post_type="link",
+                   options={"link": {"url": "https://example.com/a", "title": "A"}, "quoteUri": quoted["uri"]})
+    external = found["embed"]["media"]["external"]
+    assert external["thumb"]["size"] == len(PNG) + 1 and external["description"] == ""
+    assert found["embed"]["record"]["record"]["uri"] == quoted["uri"]
+
+
+def test_a_picture_of_a_link_is_made_small_enough(bluesky):
+    limits = bluesky.media_limits("link", image())
+    assert (limits.max_bytes, bluesky.media_limits("image", image()).max_bytes) == (1_000_000, 2_000_000)
+
+
+def test_subtitles(net, bluesky, ann):
+    tracks = [{"language": "de", "text": VTT}, {"language": "pt-BR", "text": VTT + " pão"}]
+    content = Content("hi", media=(video(),), options={"subtitles": tracks})
+    receipt = prepared(bluesky, ann, content)
+    assert prepared(bluesky, ann, content, {name: value for name, value in receipt.items() if name != "record"}) == receipt
+    bluesky.publish(ann, content, receipt)
+    shown = net.posts[0]["record"]["embed"]["captions"]
+    assert [(one["lang"], one["file"]["mimeType"], one["file"]["size"]) for one in shown] == [
+        ("de", "text/vtt", len(VTT)), ("pt-BR", "text/vtt", len(VTT) + 5)]
+    assert [request.body.decode() for request in net.calls(UPLOAD)] == [track["text"] for track in tracks]
+
+
+def test_hidden_tags_are_of_the_first_part_of_a_thread_alone(net, bluesky, ann):
+    content = Content("one", options={"tags": ["bread", "Brötchen"], "thread": ["two"]})
+    receipt = prepared(bluesky, ann, content)
+    result = bluesky.publish(ann, content, receipt)
+    list(bluesky.follow(ann, content, {**receipt, "public": {"id": result.id, "url": result.url}}))
+    assert [post["record"].get("tags") for post in net.posts] == [["bread", "Brötchen"], None]
+
+
+@pytest.mark.parametrize("web", [False, True], ids=["at", "web"])
+def test_an_answer_names_the_beginning_of_the_conversation_and_so_does_its_thread(net, bluesky, ann, web):
+    names = [{"uri": post["uri"], "cid": post["cid"]} for post in [net.add_post(ann.platform_id, "one")]]
+    answer = net.add_post(ann.platform_id, "two", reply={"root": names[0], "parent": names[0]})
+    address = f"https://bsky.app/profile/ann.test/post/{answer['rkey']}" if web else answer["uri"]
+    content = Content("three", options={"replyToUri": address, "thread": ["four"]})
+    receipt = prepared(bluesky, ann, content)
+    result = bluesky.publish(ann, content, receipt)
+    list(bluesky.follow(ann, content, {**receipt, "public": {"id": result.id, "url": result.url}}))
+    replies = [post["record"]["reply"] for post in net.posts[2:]]
+    assert [one["root"] for one in replies] == names * 2
+    assert [one["parent"]["uri"] for one in replies] == [answer["uri"], result.id]
+
+
+@pytest.mark.parametrize("option, rule", [("quoteUri", "quote"), ("replyToUri", "reply")])
+def test_a_post_that_is_not_there_is_neither_quoted_nor_answered(net, bluesky, ann, option, rule):
+    with pytest.raises(Rejected) as caught:
+        prepared(bluesky, ann, Content("hi", options={option: f"at://{ann.platform_id}/app.bsky.feed.post/3mzzzzzzzzz2a"}))
+    assert caught.value.rule == rule and not net.posts
+
+
 @pytest.mark.parametrize("form", ["at", "web", "web with handle"])
 @pytest.mark.parametrize("media", [(), (image(),)], ids=["alone", "with image"])
 def test_quote(net, bluesky, ann, form, media):
@@ -146,6 +182,20 @@ def test_who_may_reply_is_written_in_the_same_commit(net, bluesky, ann, rules, a
     assert gate["post"] == result.id
     assert gate["allow"] == [{"$type": f"app.bsky.feed.threadgate#{rule}"} for rule in allow]
     assert len(net.calls(APPLY)) == 1 and not net.calls(PUT)
+
+
+def test_people_on_lists_may_reply(net, bluesky, ann):
+    lists = [f"at://{ann.platform_id}/app.bsky.graph.list/3mzzzzzzzzz2a", "https://bsky.app/profile/ann.test/lists/3mzzzzzzzzz2b"]
+    result = published(bluesky, ann, Content("hi", options={"replyControl": ["following"], "replyLists": lists}))
+    gate = net.records[result.id.replace("feed.post", "feed.threadgate")]["value"]
+    assert [one["$type"].partition("#")[2] for one in gate["allow"]] == ["followingRule", "listRule", "listRule"]
+    assert [one["list"] for one in gate["allow"][1:]] == [lists[0], lists[0][:-1] + "b"]
+
+
+def test_a_list_of_nobody_is_refused(bluesky, ann):
+    with pytest.raises(Rejected) as caught:
+        prepared(bluesky, ann, Content("hi", options={"replyLists": ["https://bsky.app/profile/nobody.test/lists/3mzz"]}))
+    assert caught.value.rule == "reply_control"
 
 
 def test_who_may_quote_is_written_in_the_same_commit(net, bluesky, ann):
@@ -242,100 +292,3 @@ def test_finding_out_depends_on_a_clear_answer(net, bluesky, ann, answer, expect
 
 def test_what_was_never_finished_was_never_sent(bluesky, ann):
     assert bluesky.find(ann, Content("hi"), {}) == Absent()
-
-
-# Errors.
-
-@pytest.mark.parametrize("row, expected", [
-    ("expired_token", Disconnected), ("invalid_token", Disconnected), ("auth_missing", Disconnected),
-    ("deactivated", Disconnected), ("taken_down", Disconnected), ("invalid_oauth_token", Disconnected),
-    ("dpop_nonce", Disconnected), ("scope_missing", PermissionMissing), ("account_not_found", Disconnected),
-    ("invalid_record", Rejected), ("blob_not_found", Unavailable), ("rate_limited", Unavailable), ("server_error", Unconfirmed),
-    ("upstream_failure", Unconfirmed), ("unavailable", Unconfirmed), ("gateway_timeout", Unconfirmed),
-])
-@pytest.mark.parametrize("options", [{}, GATES], ids=["plain", "with gates"])
-def test_errors_of_publishing(net, bluesky, ann, options, row, expected):
-    receipt = prepared(bluesky, ann, Content("hi"))
-    net.fail(row, endpoint=APPLY if options else PUT)
-    with pytest.raises(PlatformError) as caught:
-        bluesky.publish(ann, Content("hi", options=options), receipt)
-    error, words = caught.value, net.errors[row]["body"]
-    assert type(error) is expected and not net.posts
-    if isinstance(words, dict):
-        assert (error.platform_code, error.platform_message) == (words["error"], words["message"])
-    if row == "rate_limited":
-        assert error.code == "rate_limited" and error.retry_after > 1_000_000
-    assert ann.credentials["accessJwt"] not in repr(vars(error))
-
-
-def test_a_key_that_is_taken_is_our_own_post(net, bluesky, ann):
-    receipt = prepared(bluesky, ann, Content("hi"))
-    net.fail("invalid_swap")
-    assert bluesky.publish(ann, Content("hi"), receipt).id.endswith(receipt["rkey"])
-
-
-@pytest.mark.parametrize("fault, expected", [
-    ({"status": 500, "body": {"error": "InternalServerError", "message": "Internal Server Error"}}, Unavailable),
-    ({"status": 502, "body": "<html>"}, Unavailable), ({"drop_answer": True}, Unavailable),
-    ({"status": 200, "body": {"blob": {}}}, Unavailable),
-    ({"status": 429, "body": {"error": "RateLimitExceeded"}}, Unavailable),
-    ({"status": 413, "body": {"error": "PayloadTooLarge"}}, Rejected),
-    ({"status": 400, "body": {"error": "ExpiredToken"}}, Disconnected),
-])
-def test_errors_of_uploading(net, bluesky, ann, fault, expected):
-    net.fault(UPLOAD, **fault)
-    with pytest.raises(expected):
-        prepared(bluesky, ann, Content("hi", media=(image(),)))
-
-
-def test_a_file_above_the_servers_own_limit_is_refused_although_it_hangs_up_early(net, bluesky, ann):
-    net.blob_bytes = 1000
-    with pytest.raises(Rejected) as caught:
-        prepared(bluesky, ann, Content("hi", media=(image(data=PNG + bytes(1_900_000)),)))
-    assert caught.value.platform_code == "PayloadTooLarge"
-
-
-@pytest.mark.parametrize("endpoint, fault, expected", [
-    (SEND_VIDEO, {"status": 401, "body": {"error": "invalid token: wrong audience"}}, Rejected),
-    (SEND_VIDEO, {"status": 503, "body": "<html>"}, Unavailable),
-    (SEND_VIDEO, {"drop_answer": True}, Unavailable),
-    (SEND_VIDEO, {"status": 409, "body": {"error": "already_exists"}}, Unavailable),
-    (POLL_VIDEO, {"status": 502, "body": "<html>"}, Unavailable),
-    (POLL_VIDEO, {"status": 200, "body": {}}, Unavailable),
-])
-def test_errors_of_the_video_service(net, bluesky, ann, endpoint, fault, expected):
-    net.fault(endpoint, **fault)
-    with pytest.raises(expected) as caught:
-        prepared(bluesky, ann, Content("hi", media=(video(),)))
-    assert getattr(caught.value, "receipt", None) is None
-
-
-def test_a_video_needs_a_confirmed_address(net, bluesky, ann):
-    net.accounts[ann.platform_id].email_confirmed = False
-    with pytest.raises(Rejected) as caught:
-        prepared(bluesky, ann, Content("hi", media=(video(),)))
-    assert caught.value.platform_code == "unconfirmed_email"
-
-
-@pytest.mark.parametrize("code, expected", [
-    ("validation_failure", Rejected), ("encoding_failure", Rejected), ("pds_upload_unsupported_blob_size", Rejected),
-    ("pds_upload_failure", Unavailable), ("generic_failure", Unavailable)])
-def test_a_video_that_cannot_be_processed(net, bluesky, ann, code, expected):
-    job = {"jobId": "j", "did": ann.platform_id, "state": "JOB_STATE_FAILED", "failureCode": code, "message": "Sorry"}
-    net.fault(POLL_VIDEO, status=200, body={"jobStatus": job})
-    content = Content("hi", media=(video(),))
-    with pytest.raises(expected) as caught:
-        prepared(bluesky, ann, content)
-    assert (caught.value.platform_code, caught.value.platform_message) == (code, "Sorry")
-    if expected is Unavailable:
-        bluesky.publish(ann, content, prepared(bluesky, ann, content, caught.value.receipt))
-        assert len(net.posts) == 1
-
-
-def test_a_video_job_that_got_lost_starts_anew(net, bluesky, ann):
-    content = Content("hi", media=(video(),))
-    net.fault(POLL_VIDEO, status=400, body={"error": "InvalidRequest", "message": "job not found"})
-    with pytest.raises(Unavailable) as caught:
-        prepared(bluesky, ann, content)
-    assert "job" not in caught.value.receipt
-    assert bluesky.publish(ann, content, prepared(bluesky, ann, content, caught.value.receipt))

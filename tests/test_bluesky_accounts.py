@@ -7,28 +7,10 @@ import pytest
 from platforms.base import Content, Profile
 from platforms.bluesky import Bluesky
 from platforms.errors import Disconnected, Rejected, Unavailable
-from tests.live import account, http_for, prepared, published
-from tests.standins.bluesky import BlueskyServer
+from tests.live import account, prepared, published
+from tests.networks.bluesky import PASSWORD, ann, bluesky, net  # fixtures
 
-PASSWORD = "canary-xxxx-yyyy"
 REFRESH, LOGIN = "com.atproto.server.refreshSession", "com.atproto.server.createSession"
-
-
-@pytest.fixture
-def net():
-    with BlueskyServer() as net:
-        net.add_user("ann.test", PASSWORD, display_name="Ann", avatar="https://cdn.example.com/ann.jpg")
-        yield net
-
-
-@pytest.fixture
-def bluesky(net):
-    return Bluesky(http_for(net), {"api_url": net.url, "video_url": net.url})
-
-
-@pytest.fixture
-def ann(bluesky):
-    return account(bluesky.connect({"identifier": "ann.test", "appPassword": PASSWORD}))
 
 
 def test_connecting_tells_who_the_account_is(net, bluesky):

@@ -3,33 +3,14 @@
 import pytest
 
 from platforms.base import Content, Media
-from platforms.bluesky import Bluesky
 from platforms.bluesky_video import WHOLE
 from platforms.errors import Rejected, Unavailable
-from tests.live import account, http_for, part_of, prepared, published
-from tests.standins.bluesky import BlueskyServer
+from tests.live import part_of, prepared, published
+from tests.networks.bluesky import ann, bluesky, net  # fixtures
 
-PASSWORD = "canary-abcd-efgh"
 START, PART, FINISH, SEND = (f"app.bsky.video.{name}" for name in ("startUpload", "uploadPart", "finishUpload", "uploadVideo"))
 FILM = b"\0\0\0\x18ftypmp42" + bytes(range(256)) * (WHOLE // 256 + 5000)
 PARTS = -(-len(FILM) // (8 << 20))
-
-
-@pytest.fixture
-def net():
-    with BlueskyServer() as net:
-        net.add_user("ann.test", PASSWORD)
-        yield net
-
-
-@pytest.fixture
-def bluesky(net):
-    return Bluesky(http_for(net), {"api_url": net.url, "video_url": net.url})
-
-
-@pytest.fixture
-def ann(bluesky):
-    return account(bluesky.connect({"identifier": "ann.test", "appPassword": PASSWORD}))
 
 
 def film():

@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import pytest
 import urllib3
 
-from tests.standins import bluesky, bluesky_video, mastodon
+from tests.standins import bluesky, bluesky_sessions, bluesky_video, mastodon
 from tests.standins.bluesky import BlueskyServer
 from tests.standins.mastodon import MastodonServer
 
@@ -368,7 +368,7 @@ def test_bluesky_refresh_tokens_rotate_with_grace_and_end_with_their_password(an
     second = rotate(ann, first)[1]
     claims = [json.loads(base64.urlsafe_b64decode(token.split(".")[1] + "==")) for token in (second, rotate(ann, first)[1])]
     assert claims[0]["jti"] == claims[1]["jti"]
-    ann.network.advance(bluesky.GRACE_SECONDS + 1)
+    ann.network.advance(bluesky_sessions.GRACE_SECONDS + 1)
     assert rotate(ann, first) == revoked
     status, third, answer = rotate(ann, second)
     assert status == 200

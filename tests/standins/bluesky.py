@@ -5,70 +5,27 @@ Answers were taken from the reference PDS 0.5.35; record rules are the lexicons 
 
 import base64
 import hashlib
-import hmac
-import json
 import re
-import secrets
 from dataclasses import dataclass, field
 
+from tests.standins.bluesky_errors import ERRORS
+from tests.standins.bluesky_sessions import ACCESS, ACCESS_SECONDS, APP_PASSWORD, Sessions
 from tests.standins.bluesky_video import VideoService
-from tests.standins.lexicon import (CID, DID, RECORDS, TEXT, Invalid, Refusal, array, base64url, blobs_in, boolean, cid_of,
-                                    free_object, integer, procedure, query, record, spans, string, union)
+from tests.standins.lexicon import (CID, RECORDS, Invalid, Refusal, array, blobs_in, boolean, cid_of, free_object, procedure,
+                                    query, record, spans, string, union)
 from tests.standins.server import HOST, Answer, Network, parse_json, route, run, sniff
 
-ACCESS_SECONDS = 120 * 60
-REFRESH_SECONDS = 90 * 86400
-GRACE_SECONDS = 2 * 3600  # a used refresh token still yields its successor
 BLOB_SECONDS = 6 * 3600  # an unreferenced blob lives at least one hour; this one six
 RECORD_JSON_BYTES = 1_000_000
 BLOB_BYTES = 52_428_800
-SERVICE_TOKEN_SECONDS = 3600
 RATES = {
     "ip": (3000, 300), "session 5 min": (30, 300), "session day": (300, 86400),
     "write hour": (5000, 3600), "write day": (35000, 86400), "blob day": (1000, 86400),
 }
 WRITE_POINTS = {"create": 3, "update": 2, "delete": 1}
-ACCESS, APP_PASSWORD, REFRESH = "com.atproto.access", "com.atproto.appPass", "com.atproto.refresh"
 REPO, SERVER = "com.atproto.repo.", "com.atproto.server."
 TID_LETTERS = "234567abcdefghijklmnopqrstuvwxyz"
-ERROR_ROWS = {  # name: (method, status, error, message, headers)
-    "expired_token": (REPO + "putRecord", 400, "ExpiredToken", "Token has expired"),
-    "revoked": (SERVER + "refreshSession", 400, "ExpiredToken", "Token has been revoked"),
-    "invalid_token": (REPO + "putRecord", 400, "InvalidToken", "Token could not be verified"),
-    "auth_missing": (REPO + "putRecord", 401, "AuthMissing", "Authentication Required"),
-    "wrong_password": (SERVER + "createSession", 401, "AuthenticationRequired", "Invalid identifier or password"),
-    "deactivated": (REPO + "putRecord", 401, "AccountDeactivated", "Account is deactivated"),
-    "taken_down": (REPO + "putRecord", 401, "AccountTakedown", "Account has been taken down"),
-    "invalid_oauth_token": (REPO + "putRecord", 401, "invalid_token", "Invalid token",
-                            {"WWW-Authenticate": 'DPoP error="invalid_token"'}),
-    "dpop_nonce": (REPO + "putRecord", 401, "use_dpop_nonce", "Resource server requires nonce in DPoP proof",
-                   {"WWW-Authenticate": 'DPoP error="use_dpop_nonce"', "DPoP-Nonce": "nonce-1"}),
-    "scope_missing": (REPO + "putRecord", 403, "ScopeMissingError",
-                      'Missing required scope "repo:app.bsky.feed.post?action=update"'),
-    "account_not_found": (REPO + "putRecord", 403, "AccountNotFound", "Account not found"),
-    "invalid_record": (REPO + "putRecord", 400, "InvalidRequest",
-                       'Invalid app.bsky.feed.post record: Missing required key "alt" at $.record.embed.images[0]'),
-    "blob_not_found": (REPO + "putRecord", 400, "BlobNotFound",
-                       "Could not find blob: bafkreihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku"),
-    "invalid_swap": (REPO + "putRecord", 400, "InvalidSwap",
-                     "Record was at bafyreid56tr5etoz446e2b6ha6jndx5hsyztpx3cmvetmz7yv4wzlhch6y"),
-    "payload_too_large": (REPO + "uploadBlob", 413, "PayloadTooLarge", "request entity too large"),
-    "rate_limited": (REPO + "putRecord", 429, "RateLimitExceeded", "Rate Limit Exceeded", {
-        "RateLimit-Limit": "5000", "RateLimit-Remaining": "0", "RateLimit-Reset": "4102444800",
-        "RateLimit-Policy": "5000;w=3600"}),
-    "server_error": (REPO + "putRecord", 500, "InternalServerError", "Internal Server Error"),
-    "upstream_failure": (REPO + "putRecord", 502, "UpstreamFailure", "Upstream service unreachable"),
-}
-ERRORS = {
-    name: {"endpoint": method, "status": status, "body": {"error": error, "message": message}, "headers": dict(*headers)}
-    for name, (method, status, error, message, *headers) in ERROR_ROWS.items()
-} | {
-    "unavailable": {"endpoint": REPO + "putRecord", "status": 503, "body": "<html>503 Service Unavailable</html>"},
-    "gateway_timeout": {"endpoint": REPO + "putRecord", "status": 504, "body": "<html>504 Gateway Time-out</html>"},
-    "video_failed": {"endpoint": "app.bsky.video.getJobStatus", "status": 200, "body": {"jobStatus": {
-        "jobId": "j", "did": "did:plc:j", "state": "JOB_STATE_FAILED", "error": "video processing error",
-        "failureCode": "encoding_failure", "message": "Failed to process video"}}},
-}
+
 
 @dataclass
 class Account:
@@ -119,7 +76,7 @@ WRITES = array(union(
 ))
 
 
-class BlueskyServer(VideoService, Network):
+class BlueskyServer(VideoService, Sessions, Network):
     """The network. posts are the public post records in order of creation, records is every record by its at:// address.
 
     access_seconds is the life of an access token, blob_bytes the PDS's upload ceiling, video_polls how many getJobStatus
@@ -129,13 +86,13 @@ class BlueskyServer(VideoService, Network):
     errors = ERRORS
 
     def __init__(self, port=0, access_seconds=ACCESS_SECONDS, blob_bytes=BLOB_BYTES, video_polls=2):
-        super().__init__(port)
-        self.access_seconds, self.blob_bytes, self.video_polls = access_seconds, blob_bytes, video_polls
+        super().__init__(port, access_seconds)
+        self.blob_bytes, self.video_polls = blob_bytes, video_polls
         self.rates = dict(RATES)
         self.accounts: dict[str, Account] = {}
         self.records: dict[str, dict] = {}
         self.did = f"did:web:{HOST}"
-        self._sessions, self._jobs, self._key, self._last_tid = {}, {}, secrets.token_bytes(32), 0
+        self._jobs, self._last_tid = {}, 0
         self.uploads = {}
 
     def add_user(self, handle, app_password, *, password=None, email=None, email_confirmed=True, display_name=None, avatar=None,
@@ -150,6 +107,13 @@ class BlueskyServer(VideoService, Network):
     def revoke(self, did: str, app_password: str):
         """Delete an app password: refreshing ends at once, an access token goes on until its own end."""
         del self.accounts[did].passwords[app_password]
+
+    def add_post(self, did, text, **members) -> dict:
+        """A post that was written elsewhere."""
+        value = {"$type": "app.bsky.feed.post", "text": text, "createdAt": "2026-11-20T08:00:00.000Z", **members}
+        account = self.accounts[did]
+        self._apply(account, self._prepare(account, "create", {"collection": value["$type"]}, value, "$"))
+        return self.posts[-1]
 
     def accept(self, request, options):
         if options.get("body") is bytes and options["auth"]:
@@ -175,61 +139,6 @@ class BlueskyServer(VideoService, Network):
         if not request.headers.get("Authorization"):
             return Refusal(401, "AuthMissing", "Authentication Required")
         return Refusal(501, "MethodNotImplemented", "Method Not Implemented")
-
-    # sessions
-
-    @procedure(SERVER + "createSession",
-               record(None, {"identifier": TEXT, "password": TEXT}, {"authFactorToken": TEXT, "allowTakendown": boolean}),
-               rates=lambda _, account, data: [(rate, data["identifier"], 1) for rate in ("session 5 min", "session day")])
-    def create_session(self, request, _, data):
-        """Log in by handle, DID or e-mail; a handle has no @."""
-        name = data["identifier"].lower()
-        account = self._account(name) or next((one for one in self.accounts.values() if one.email == name), None)
-        scope = account and account.passwords.get(data["password"])
-        if not scope or (account.status == "takendown" and scope == APP_PASSWORD):
-            raise Refusal(401, "AuthenticationRequired", "Invalid identifier or password")
-        if account.status == "takendown":
-            raise Refusal(401, "AccountTakedown", "Account has been taken down")
-        if account.email_factor and scope == ACCESS and not data.get("authFactorToken"):
-            raise Refusal(401, "AuthFactorTokenRequired", "A sign in code has been sent to your email address")
-        return self._session(account, data["password"], secrets.token_urlsafe(16))
-
-    @procedure(SERVER + "refreshSession", auth="refresh")
-    def refresh_session(self, request, account, _):
-        """Rotate both tokens; a used refresh token yields the same successor for two hours."""
-        if account.status == "takendown":
-            raise Refusal(401, "AccountTakedown", "Account has been taken down")
-        session = self._sessions.get(request.args["jti"])
-        if session is None or session["password"] not in account.passwords or session["end"] <= self.now():
-            raise Refusal(400, "ExpiredToken", "Token has been revoked")
-        session["end"] = min(session["end"], self.now() + GRACE_SECONDS)
-        session["next"] = session["next"] or secrets.token_urlsafe(16)
-        return self._session(account, session["password"], session["next"])
-
-    @query(SERVER + "getSession", auth="access")
-    def get_session(self, request, account, _):
-        """Who the token belongs to."""
-        return self._profile_of_session(account)
-
-    @query(SERVER + "getServiceAuth",
-           record(None, {"aud": string(2048)}, {"exp": integer(-2**53), "lxm": COLLECTION}), auth="access")
-    def get_service_auth(self, request, account, data):
-        """A short token for one method of another service."""
-        lxm, left = data.get("lxm"), data.get("exp", self.now() + 60) - self.now()
-        if not re.fullmatch(rf"({DID})(#\w+)?", data["aud"]):
-            raise Refusal(400, "InvalidRequest", "aud must be a valid atproto DID or did#serviceId reference")
-        if lxm and lxm.startswith("chat.bsky.") and request.args["scope"] != ACCESS:
-            raise Refusal(400, "InvalidRequest",
-                          f"insufficient access to request a service auth token for the following method: {lxm}")
-        if left < 0:
-            raise Refusal(400, "BadExpiration", "expiration is in past")
-        if left > SERVICE_TOKEN_SECONDS:
-            raise Refusal(400, "BadExpiration", "cannot request a token with an expiration more than an hour in the future")
-        if not lxm and left > 60:
-            raise Refusal(400, "BadExpiration",
-                          "cannot request a method-less token with an expiration more than a minute in the future")
-        claims = {"iss": account.did, "aud": data["aud"], "exp": int(self.now() + left), "jti": secrets.token_hex(8)}
-        return {"token": self._sign("JWT", claims | ({"lxm": lxm} if lxm else {}))}
 
     @query(SERVER + "describeServer")
     def describe_server(self, *_):
@@ -361,23 +270,6 @@ class BlueskyServer(VideoService, Network):
             raise Refusal(400, "InvalidRequest", str(problem)) from None
         return data
 
-    def _authenticate(self, request, options):
-        auth, header = options.get("auth"), request.headers.get("Authorization")
-        if auth is None or (auth == "optional" and not header):
-            return None
-        if not header:
-            raise Refusal(401, "AuthMissing", "Authentication Required")
-        scheme, _, token = header.partition(" ")
-        if not token or " " in token:
-            raise Refusal(400, "InvalidToken", "Malformed authorization header")
-        if scheme.lower() == "dpop":
-            raise Refusal(401, "invalid_token", "Invalid token", {"WWW-Authenticate": 'DPoP error="invalid_token"'})
-        if scheme.lower() != "bearer":
-            raise Refusal(400, "InvalidToken", f"Unsupported authorization type: {scheme}")
-        claims = self._claims(token, "refresh+jwt" if auth == "refresh" else "at+jwt")
-        request.args |= {"scope": claims["scope"], "jti": claims.get("jti")}
-        return self.accounts[claims["sub"]]
-
     def _charge(self, request, charges):
         windows = [self.take(*charge) for charge in charges]
         tightest = min(windows, key=lambda window: (not window.exceeded, window.remaining))
@@ -400,42 +292,6 @@ class BlueskyServer(VideoService, Network):
             raise Refusal(401, "AccountDeactivated", "Account is deactivated")
         if owner is not account:
             raise Refusal(401, "AuthenticationRequired", "Authentication Required")
-
-    def _session(self, account, password, refresh_id):
-        now, scope = self.now(), account.passwords[password]
-        self._sessions.setdefault(refresh_id, {"password": password, "end": now + REFRESH_SECONDS, "next": None})
-        access = {"scope": scope, "aud": self.did, "sub": account.did, "iat": int(now), "exp": int(now + self.access_seconds)}
-        refresh = {**access, "scope": REFRESH, "jti": refresh_id, "exp": int(now + REFRESH_SECONDS)}
-        tokens = {"accessJwt": self._sign("at+jwt", access), "refreshJwt": self._sign("refresh+jwt", refresh)}
-        return tokens | self._profile_of_session(account)
-
-    def _profile_of_session(self, account):
-        status = {"status": account.status} if account.status else {}
-        return {"did": account.did, "didDoc": self._document(account), "handle": account.handle, "email": account.email,
-                "emailConfirmed": account.email_confirmed, "active": not account.status, **status}
-
-    def _document(self, account):
-        return {"@context": ["https://www.w3.org/ns/did/v1"], "id": account.did, "alsoKnownAs": [f"at://{account.handle}"],
-                "verificationMethod": [], "service": [
-                    {"id": "#atproto_pds", "type": "AtprotoPersonalDataServer", "serviceEndpoint": self.url}]}
-
-    def _sign(self, kind, claims):
-        parts = [base64url(json.dumps(part).encode()) for part in ({"typ": kind, "alg": "HS256"}, claims)]
-        return ".".join([*parts, self._seal(parts)])
-
-    def _seal(self, parts):
-        return base64url(hmac.digest(self._key, ".".join(parts).encode(), "sha256"))
-
-    def _claims(self, token, kind):
-        *parts, seal = token.split(".")
-        if len(parts) != 2 or not hmac.compare_digest(seal.encode(), self._seal(parts).encode()):
-            raise Refusal(400, "InvalidToken", "Token could not be verified")
-        header, claims = (json.loads(base64.urlsafe_b64decode(part + "==")) for part in parts)
-        if header["typ"] != kind:
-            raise Refusal(400, "InvalidToken", "Token could not be verified")
-        if claims["exp"] <= self.now():
-            raise Refusal(400, "ExpiredToken", "Token has expired")
-        return claims
 
     def _dids(self):
         return self.did, f"{self.did}%3A{self.port}"  # a real PDS has no port, so both spellings are right here

@@ -14,7 +14,8 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 
-from tests.standins.bluesky import ACCESS, BlueskyServer
+from tests.standins.bluesky import BlueskyServer
+from tests.standins.bluesky_sessions import ACCESS
 from tests.standins.lexicon import base64url
 from tests.standins.server import Answer, route
 
