@@ -212,6 +212,10 @@ class Platform:
         return [*self._option_problems(name, kind, content), *self._caption_problems(name, kind, content),
                 *self._media_problems(name, kind, content), *self.extra_problems(name, content)]
 
+    def required(self, kind: PostType, options: dict) -> tuple[str, ...]:
+        """The options that a post must have which has these. Overridden where one makes others needless."""
+        return kind.required
+
     def extra_problems(self, post_type: str, content: Content) -> Iterator[Problem]:
         """Rules that no number can say. Overridden where a network has some."""
         return iter(())
@@ -323,16 +327,19 @@ class Platform:
         return Problem("media", "media_count", f"no post type of {self.title} takes these media together")
 
     def _option_problems(self, name, kind, content):
-        for option in kind.required:
+        for option in self.required(kind, content.options):
             if option not in content.options:
-                yield Problem(f"options/{option}", "required", f"{self.title} needs the option {option} for the post type {name}")
+                yield Problem(f"options/{option}", "required",
+                              f"{self.title} needs the option {option} for the post type {name}")
         allowed = {*self.options, *kind.required, *kind.options}
         for option in content.options:
             if option not in allowed:
-                yield Problem(f"options/{option}", "option", f"the post type {name} of {self.title} does not take the option {option}")
+                yield Problem(f"options/{option}", "option",
+                              f"the post type {name} of {self.title} does not take the option {option}")
         for option in self.media_options:
             if (count := len(content.options.get(option, ()))) > len(content.media):
-                yield Problem(f"options/{option}", "media_options", f"there are {count} {option} for {_count(len(content.media), 'file')}")
+                yield Problem(f"options/{option}", "media_options",
+                              f"there are {count} {option} for {_count(len(content.media), 'file')}")
 
     def _caption_problems(self, name, kind, content):
         limit = self.limits.caption if kind.caption is None else kind.caption
@@ -352,7 +359,8 @@ class Platform:
         for position, item in enumerate(content.media):
             limits = self.media_limits(name, item)
             if limits is not None:
-                yield from (Problem(f"media/{position}", rule, f"{self.title}: {text}") for rule, text in problems_of(limits, item))
+                yield from (Problem(f"media/{position}", rule, f"{self.title}: {text}")
+                            for rule, text in problems_of(limits, item))
 
 
 class PlatformNotLive(Exception):
@@ -368,8 +376,8 @@ def _fits(kind, images, videos):
 
 
 def _takes(kind):
-    parts = [f"{_range(*bounds)} {noun}{'s' * (bounds[1] > 1)}" for bounds, noun in ((kind.images, "image"), (kind.videos, "video"))
-             if bounds[1]]
+    kinds = (kind.images, "image"), (kind.videos, "video")
+    parts = [f"{_range(*bounds)} {noun}{'s' * (bounds[1] > 1)}" for bounds, noun in kinds if bounds[1]]
     text = (" and " if kind.mixed else " or ").join(parts) or "no media"
     return text + (f", {_range(*kind.total)} in all" if kind.total else "")
 

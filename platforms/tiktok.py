@@ -13,6 +13,7 @@ from platforms.text import utf16_units
 TITLE = 90
 PHOTO_CAPTION = 4000            # the field description; the title of a photo post is a field of its own
 PHOTO_OPTIONS = ("title", "autoAddMusic", "coverIndex")
+DRAFT_OPTIONS = ("draft", "title", "coverIndex")    # what a draft takes along; people choose the rest in TikTok's app
 
 CHUNK = 8_000_000               # bytes of one PUT; TikTok takes 5 to 64 million, and the last may have nearly twice as many
 LOST_UPLOAD = (403, 404)        # of a PUT: the address has run out, after an hour, or is unknown
@@ -78,7 +79,11 @@ VERDICTS = {
 
 
 class TikTok(OAuthPlatform):
-    """A TikTok account."""
+    """A TikTok account.
+
+    Posts have no alternative texts, links, places or comments of ours: no part of the API takes them. Videos are sent in
+    chunks rather than fetched by TikTok, since an upload can be asked after; photos can only be fetched.
+    """
 
     name = "tiktok"
     title = "TikTok"
@@ -97,26 +102,38 @@ class TikTok(OAuthPlatform):
         "video": PostType(videos=(1, 1), required=("privacyLevel",),
                           options=("disableDuet", "disableStitch", "coverTimestampMs", "isAigc")),
     }
-    options = ("disableComment", "brandContentToggle", "brandOrganicToggle")
+    options = ("draft", "disableComment", "brandContentToggle", "brandOrganicToggle")
     counts = "UTF-16 code units"
     live = True
     # Absent is said of videos alone, whose last chunk is sent again to the same upload: it makes one post, however often.
     find_retries = True
     settings = {"api_url": "https://open.tiktokapis.com", "authorize_url": "https://www.tiktok.com/v2/auth/authorize/",
                 "token_url": "https://open.tiktokapis.com/v2/oauth/token/", "public_url": "https://www.tiktok.com",
-                "client_id": "", "client_secret": ""}
-    scopes = ("user.info.basic", "video.publish")
+                # Drafts need video.upload as well, which not every app may ask for.
+                "scopes": "user.info.basic video.publish", "client_id": "", "client_secret": ""}
     scope_separator = ","
     client_id_parameter = "client_key"
     verdicts = VERDICTS
+
+    @property
+    def scopes(self):
+        """What a login asks for: the operator's setting, since it depends on what TikTok has approved for the app."""
+        return tuple(self.settings["scopes"].split())
 
     def measure(self, caption):
         """UTF-16 code units."""
         return utf16_units(caption)
 
+    def required(self, kind, options):
+        """Nothing for a draft."""
+        return () if options.get("draft") else super().required(kind, options)
+
     def extra_problems(self, post_type, content):
-        """The title in UTF-16, and options that contradict each other or the media."""
+        """The title in UTF-16, options that contradict each other or the media, and those that no draft takes along."""
         options = content.options
+        for option in options if options.get("draft") else ():
+            if option not in DRAFT_OPTIONS:
+                yield Problem(f"options/{option}", "draft", f"a draft takes no {option}: people choose that in TikTok's app")
         if (length := utf16_units(options.get("title", ""))) > TITLE:
             yield Problem("options/title", "title_length", f"the title has {length} {self.counts}; TikTok allows {TITLE}")
         if "coverIndex" in options and options["coverIndex"] >= len(content.media):
@@ -138,7 +155,7 @@ class TikTok(OAuthPlatform):
     def prepare(self, account, content, receipt):
         """Asks what the creator allows, as TikTok wants it before each post; uploads a video but for its last chunk."""
         if "creator" not in receipt:
-            receipt = self._creator(account, content)
+            receipt = _drafter(account, content) if content.options.get("draft") else self._creator(account, content)
             yield receipt
         item = content.media[0]
         if not item.is_video:
@@ -172,7 +189,7 @@ class TikTok(OAuthPlatform):
         state = answer.field("data", "status")
         if state == "FAILED":
             raise _failure(answer)
-        if state == "PUBLISH_COMPLETE":
+        if state in ("PUBLISH_COMPLETE", "SEND_TO_USER_INBOX"):
             return self._complete(answer, receipt)
         polls = receipt["polls"] + 1
         pause = POLLS[polls] if polls < len(POLLS) else 30.0 if polls < PATIENT_POLLS else PATIENT
@@ -237,8 +254,12 @@ class TikTok(OAuthPlatform):
         count = max(1, item.bytes // CHUNK)
         chunk = CHUNK if count > 1 else item.bytes
         source = {"source": "FILE_UPLOAD", "video_size": item.bytes, "chunk_size": chunk, "total_chunk_count": count}
-        post = {"title": content.caption, **_post_info(content, receipt, SWITCHES)}
-        answer = self._call(account, "POST", "/v2/post/publish/video/init/", json={"post_info": post, "source_info": source})
+        if content.options.get("draft"):
+            path, plan = "/v2/post/publish/inbox/video/init/", {"source_info": source}
+        else:
+            post = {"title": content.caption, **_post_info(content, receipt, SWITCHES)}
+            path, plan = "/v2/post/publish/video/init/", {"post_info": post, "source_info": source}
+        answer = self._call(account, "POST", path, json=plan)
         return {**receipt, "publishId": answer.field("data", "publish_id"), "uploadUrl": answer.link("data", "upload_url"),
                 "chunk": chunk, "sent": 0}
 
@@ -273,7 +294,7 @@ class TikTok(OAuthPlatform):
         return Processing(_under_way(receipt), 0)
 
     def _complete(self, answer, receipt):
-        """A post that is complete. One for everybody gets its id a little later; others never do, and have no address."""
+        """A post that is complete, or a draft. One for everybody gets its id a little later; others never have an address."""
         profile = f"{self.settings['public_url']}/@{quote(receipt['creator'], safe='')}"
         ids = [answer.field("data", name, 0, kind=(int, str), default=None)
                for name in ("publicaly_available_post_id", "publicly_available_post_id")]
@@ -285,12 +306,18 @@ class TikTok(OAuthPlatform):
         return Processing({**receipt, "shown": shown + 1}, SHOWN[shown])
 
 
+def _drafter(account, content):
+    """The first receipt of a draft: nothing that the creator allows or not matters to it."""
+    kind = "video" if content.media[0].is_video else "photo"
+    return {"creator": account.username, "off": [], "privacy": "draft", "kind": kind}
+
+
 def _photos(content, receipt):
-    options = content.options
+    options, is_draft = content.options, content.options.get("draft", False)
     texts = {"title": options.get("title"), "description": content.caption}
-    return {"media_type": "PHOTO", "post_mode": "DIRECT_POST",
+    return {"media_type": "PHOTO", "post_mode": "MEDIA_UPLOAD" if is_draft else "DIRECT_POST",
             "post_info": {**{name: text for name, text in texts.items() if text},
-                          **_post_info(content, receipt, ("disableComment",))},
+                          **({} if is_draft else _post_info(content, receipt, ("disableComment",)))},
             "source_info": {"source": "PULL_FROM_URL", "photo_cover_index": options.get("coverIndex", 0),
                             "photo_images": [item.url for item in content.media]}}
 

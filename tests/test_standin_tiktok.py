@@ -62,6 +62,7 @@ def test_what_a_video_says_of_itself(net, change, code):
 
 @pytest.mark.parametrize("change, code", [
     ({"media_type": "VIDEO"}, "invalid_param"), ({"post_mode": "MEDIA_UPLOAD"}, "invalid_param"),
+    ({"post_mode": "DRAFT"}, "invalid_param"),
     ({"more": 1}, "invalid_param"), ({"post_info": INFO | {"title": "x" * 91}}, "invalid_param"),
     ({"post_info": INFO | {"disable_duet": True}}, "invalid_param"),
     ({"source_info": PHOTOS | {"photo_cover_index": 1}}, "invalid_param"),
@@ -70,6 +71,34 @@ def test_what_a_video_says_of_itself(net, change, code):
 ])
 def test_photos(net, change, code):
     assert post(net, "content/init", POST | change)[1] == code and not net.posts
+
+
+@pytest.mark.parametrize("info, code", [
+    ({}, "ok"), ({"title": "a", "description": "b"}, "ok"), ({"title": "a" * 91}, "invalid_param"),
+    ({"privacy_level": "SELF_ONLY"}, "invalid_param"), ({"auto_add_music": True}, "invalid_param"), (None, "invalid_param"),
+])
+def test_drafts_of_photos(net, info, code):
+    assert post(net, "content/init", POST | {"post_mode": "MEDIA_UPLOAD", "post_info": info})[1] == code
+    assert len(net.drafts) == (code == "ok") and not net.posts
+
+
+@pytest.mark.parametrize("body, code", [
+    ({"source_info": PLAN}, "ok"), ({"source_info": PLAN, "post_info": INFO}, "invalid_param"), ({}, "invalid_param"),
+    ({"source_info": PLAN | {"total_chunk_count": 4}}, "invalid_param"),
+])
+def test_drafts_of_videos(net, body, code):
+    assert post(net, "inbox/video/init", body)[1] == code and not net.posts
+
+
+def test_drafts_and_posts_need_their_own_scopes(net):
+    net.add_user("pat", "pat", scopes="video.publish")
+    net.add_user("una", "una", scopes="video.upload")
+    draft = POST | {"post_mode": "MEDIA_UPLOAD", "post_info": {}}
+    assert post(net, "content/init", POST, token="pat")[1] == post(net, "content/init", draft, token="una")[1] == "ok"
+    for path, body, token in (("content/init", draft, "pat"), ("content/init", POST, "una"),
+                              ("inbox/video/init", {"source_info": PLAN}, "pat"),
+                              ("video/init", {"post_info": INFO, "source_info": PLAN}, "una")):
+        assert post(net, path, body, token=token)[:2] == (401, "scope_not_authorized")
 
 
 def test_who_may_ask(net):

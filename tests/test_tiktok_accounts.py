@@ -11,7 +11,9 @@ from platforms.errors import Disconnected, PermissionMissing, Rejected, Unavaila
 from platforms.tiktok import TikTok
 from tests.live import consented, http_for
 from tests.networks import tiktok as known
-from tests.standins.tiktok import ACCESS_SECONDS, CREATOR, TOKEN, USER
+from tests.networks.tiktok import ann, tiktok  # noqa: F401
+from tests.standins.tiktok import ACCESS_SECONDS
+from tests.standins.tiktok_errors import CREATOR, TOKEN, USER
 
 HOME = "https://posthorn.test/callback"
 
@@ -21,16 +23,6 @@ def net():
     with known.start() as net:
         net.redirects = [HOME]
         yield net
-
-
-@pytest.fixture
-def tiktok(net):
-    return TikTok(http_for(net), known.settings(net))
-
-
-@pytest.fixture
-def ann(net):
-    return known.account(net)
 
 
 def test_connecting(net, tiktok):
@@ -49,6 +41,12 @@ def test_the_page_that_asks(tiktok):
     assert begun.kept["verifier"] not in repr(begun)
 
 
+def test_an_operator_whose_app_may_send_drafts_asks_for_that_too(net):
+    tiktok = TikTok(http_for(net), {**known.settings(net), "scopes": "user.info.basic video.publish video.upload"})
+    connected, = tiktok.redeem(*consented(tiktok, HOME))
+    assert net.grants.token(connected.credentials["accessToken"]).scopes == {"user.info.basic", "video.publish", "video.upload"}
+
+
 def test_a_code_is_only_good_with_its_verifier(tiktok):
     answer, home, kept = consented(tiktok, HOME)
     with pytest.raises(Rejected) as caught:
@@ -65,7 +63,7 @@ def test_somebody_who_says_no(net, tiktok):
 
 
 def test_somebody_who_does_not_allow_posting(net, tiktok):
-    tiktok.scopes = ("user.info.basic",)        # as if the person had unticked the rest
+    tiktok.settings["scopes"] = "user.info.basic"        # as if the person had unticked the rest
     with pytest.raises(Rejected) as caught:
         tiktok.redeem(*consented(tiktok, HOME))
     assert (caught.value.rule, caught.value.platform_code) == ("declined", "scope_not_authorized")

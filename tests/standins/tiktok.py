@@ -8,6 +8,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from tests.standins.grants import Grants
 from tests.standins.server import Answer, Network, parse_json, route, run, sniff
+from tests.standins.tiktok_errors import ERRORS, body_of, oauth_error
 
 SCOPES = "user.info.basic,video.publish"
 KNOWN_SCOPES = {"user.info.basic", "user.info.profile", "user.info.stats", "video.publish", "video.upload", "video.list"}
@@ -26,45 +27,15 @@ COMMON = {"privacy_level": str, "title": str, "disable_comment": bool, "brand_co
           "brand_organic_toggle": bool}
 VIDEO_INFO = COMMON | {"disable_duet": bool, "disable_stitch": bool, "video_cover_timestamp_ms": int, "is_aigc": bool}
 PHOTO_INFO = COMMON | {"description": str, "auto_add_music": bool}
+DRAFT_INFO = {"title": str, "description": str}
 NEEDED_INFO = {"privacy_level", "brand_content_toggle", "brand_organic_toggle"}
-CREATOR, VIDEO, PHOTO = (f"POST /v2/post/publish/{name}/" for name in ("creator_info/query", "video/init", "content/init"))
-STATUS, USER = "POST /v2/post/publish/status/fetch/", "GET /v2/user/info/"
-UPLOAD, TOKEN = "PUT /video/", "POST /v2/oauth/token/"
-
-
-def _body(code, message="", data=None):
-    return {"data": data or {}, "error": {"code": code, "message": message, "log_id": "20261121100000AB12"}}
-
-
-def _oauth(error, description):
-    return {"error": error, "error_description": description, "log_id": "20261121100000AB12"}
-
-
-ERRORS = {
-    code: {"endpoint": PHOTO, "status": status, "body": _body(code, f"{code}, says TikTok")}
-    for code, status in {
-        "access_token_invalid": 401, "scope_not_authorized": 401, "scope_permission_missed": 400, "rate_limit_exceeded": 429,
-        "spam_risk_too_many_posts": 403, "spam_risk_too_many_pending_share": 403, "reached_active_user_cap": 403,
-        "spam_risk_user_banned_from_posting": 403, "unaudited_client_can_only_post_to_private_accounts": 403,
-        "privacy_level_option_mismatch": 403, "url_ownership_unverified": 403, "invalid_param": 400, "invalid_params": 400,
-        "app_version_check_failed": 400, "invalid_publish_id": 400, "token_not_authorized_for_specified_publish_id": 400,
-        "internal_error": 500,
-    }.items()
-} | {
-    "busy_inside": {"endpoint": PHOTO, "status": 200, "body": _body("internal_error", "try later")},
-    "bad_gateway": {"endpoint": PHOTO, "status": 502, "body": "<html>502 Bad Gateway</html>"},
-    "dead_grant": {"endpoint": TOKEN, "status": 400, "body": _oauth("invalid_grant", "Refresh token is invalid or expired.")},
-    "dead_grant_ok": {"endpoint": TOKEN, "status": 200, "body": _oauth("invalid_grant", "Refresh token is expired.")},
-    "bad_client": {"endpoint": TOKEN, "status": 401, "body": _oauth("invalid_client", "Client key or secret is incorrect.")},
-    "bad_request": {"endpoint": TOKEN, "status": 400, "body": _oauth("invalid_request", "The request is malformed.")},
-}
 
 
 class Refusal(Answer):
     """{"data": {}, "error": {code, message, log_id}}."""
 
     def __init__(self, status: int, code: str, message: str = ""):
-        super().__init__(status, _body(code, message))
+        super().__init__(status, body_of(code, message))
 
 
 @dataclass
@@ -87,25 +58,26 @@ class Task:
     id: str
     creator: Creator
     kind: str
-    info: dict
+    info: dict | None
     source: dict
     ends: float
     uploaded: int = 0
     started: bool = False
     asked: int = 0
     failing: str | None = None
+    is_draft: bool = False
     post: str | None = None
     head: bytes = b""
     digest: object = field(default_factory=hashlib.sha256)
 
 
 def api(method: str, path: str, scope: str, rate: str):
-    """Mark a handler(self, request, creator) of a call that needs the scope."""
-    return route(method, path, scope=scope, rate=rate)
+    """Mark a handler(self, request, creator) of a call that needs the scope, or one of those in it."""
+    return route(method, path, scopes=set(scope.split()), rate=rate)
 
 
 class TikTokServer(Network):
-    """posts are what TikTok has begun to post, in order.
+    """posts are what TikTok has begun to post, in order; drafts what it has begun to put into somebody's inbox.
 
     A post is complete after `processing_polls` answers, and one for everybody shows its id after `moderation_polls` more.
 
@@ -123,6 +95,7 @@ class TikTokServer(Network):
         self.consenting, self.declining, self.audited, self.failing = "", False, True, None
         self.verified = ["https://media.test/"]
         self.rates = dict(RATES)
+        self.drafts: list[dict] = []
         self.creators: dict[str, Creator] = {}
         self.tasks: dict[str, Task] = {}
         self._uploads: dict[str, Task] = {}
@@ -138,7 +111,7 @@ class TikTokServer(Network):
         return creator.id
 
     def call(self, request, options, handler):
-        if "scope" not in options:
+        if "scopes" not in options:
             return handler(self, request)
         bearer = request.headers.get("Authorization", "").removeprefix("Bearer ")
         token = self.grants.token(bearer)
@@ -146,8 +119,7 @@ class TikTokServer(Network):
             raise Refusal(401, "access_token_invalid", "The access token is invalid or not found in the request.")
         if self.take(options["rate"], (request.path, bearer)).exceeded:
             raise Refusal(429, "rate_limit_exceeded", "The API rate limit was exceeded. Please try again later.")
-        if options["scope"] not in token.scopes:
-            raise Refusal(401, "scope_not_authorized", "The user did not authorize the scope required for this request.")
+        _check_scope(token, options["scopes"])
         if request.method == "POST" and request.headers.get("Content-Type") != "application/json; charset=UTF-8":
             raise Refusal(400, "invalid_params", "The content type is not application/json; charset=UTF-8.")
         return handler(self, request, self.creators[token.account])
@@ -167,7 +139,7 @@ class TikTokServer(Network):
             raise Refusal(400, "invalid_params", "fields is invalid")
         known = {"open_id": creator.id, "union_id": f"u{creator.id}", "avatar_url": f"{self.url}/{creator.username}.jpg",
                  "display_name": creator.display_name, "username": creator.username}
-        return _body("ok", data={"user": {name: known.get(name, "") for name in wanted}})
+        return body_of("ok", data={"user": {name: known.get(name, "") for name in wanted}})
 
     @api("POST", "/v2/post/publish/creator_info/query/", "video.publish", "creator")
     def creator_info(self, request, creator):
@@ -176,7 +148,7 @@ class TikTokServer(Network):
             raise Refusal(400, "invalid_params", "the body is not empty")
         if creator.blocked:
             raise Refusal(200, creator.blocked)
-        return _body("ok", data={
+        return body_of("ok", data={
             "creator_avatar_url": f"{self.url}/{creator.username}.jpg", "creator_username": creator.username,
             "creator_nickname": creator.display_name, "privacy_level_options": LEVELS[creator.private],
             **{f"{name}_disabled": name in creator.off for name in ("comment", "duet", "stitch")},
@@ -191,22 +163,30 @@ class TikTokServer(Network):
         if isinstance(source, dict) and source.get("source") == "PULL_FROM_URL":
             _check_keys(source, {"source", "video_url"})
             self._check_url(source["video_url"])
-            return _body("ok", data={"publish_id": self._post(self._task("v_pub_url~", creator, "video", info, source)).id})
+            return body_of("ok", data={"publish_id": self._post(self._task("v_pub_url~", creator, "video", info, source)).id})
         _check_plan(source)
-        task = self._task("v_pub_file~", creator, "video", info, source)
-        token = f"canary-{secrets.token_hex(8)}"
-        self._uploads[token] = task
-        return _body("ok", data={"publish_id": task.id,
-                                 "upload_url": f"{self.url}/video/?upload_id={len(self.tasks)}&upload_token={token}"})
+        return self._upload_for(self._task("v_pub_file~", creator, "video", info, source))
 
-    @api("POST", "/v2/post/publish/content/init/", "video.publish", "init")
+    @api("POST", "/v2/post/publish/inbox/video/init/", "video.upload", "init")
+    def inbox_init(self, request, creator):
+        """Begin the upload of a draft, which nothing is said of."""
+        source = _closed(request, {"source_info"})["source_info"]
+        _check_plan(source)
+        return self._upload_for(self._task("v_inbox_file~", creator, "video", None, source))
+
+    @api("POST", "/v2/post/publish/content/init/", "video.publish video.upload", "init")
     def content_init(self, request, creator):
-        """Post photos, which are fetched."""
+        """Post photos, which are fetched; or put them into the inbox of their creator."""
         given = _closed(request, {"media_type", "post_mode", "post_info", "source_info"})
-        if (given["media_type"], given["post_mode"]) != ("PHOTO", "DIRECT_POST"):
+        if given["media_type"] != "PHOTO" or given["post_mode"] not in ("DIRECT_POST", "MEDIA_UPLOAD"):
             raise Refusal(400, "invalid_param", "media_type or post_mode is invalid")
-        info, source = given["post_info"], given["source_info"]
-        self._check_info(info, PHOTO_INFO, creator)
+        is_draft, info, source = given["post_mode"] == "MEDIA_UPLOAD", given["post_info"], given["source_info"]
+        token = self.grants.token(request.headers["Authorization"].removeprefix("Bearer "))
+        _check_scope(token, {"video.upload" if is_draft else "video.publish"})
+        if is_draft:
+            _check_texts(info, DRAFT_INFO, set())
+        else:
+            self._check_info(info, PHOTO_INFO, creator)
         _check_keys(source, {"source", "photo_cover_index", "photo_images"})
         images, cover = source["photo_images"], source["photo_cover_index"]
         if not isinstance(images, list) or not 1 <= len(images) <= PHOTOS or source["source"] != "PULL_FROM_URL":
@@ -215,7 +195,9 @@ class TikTokServer(Network):
             raise Refusal(400, "invalid_param", "photo_cover_index is invalid")
         for url in images:
             self._check_url(url)
-        return _body("ok", data={"publish_id": self._post(self._task("p_pub_url~", creator, "photo", info, source)).id})
+        task = self._task("p_pub_url~", creator, "photo", info, source)
+        task.is_draft = is_draft
+        return body_of("ok", data={"publish_id": self._post(task).id})
 
     @route("PUT", "/video/")
     def upload(self, request):
@@ -244,7 +226,7 @@ class TikTokServer(Network):
             self._post(task)
         return Answer(201 if is_last else 206, None, {"Content-Range": f"bytes 0-{last}/{size}"})
 
-    @api("POST", "/v2/post/publish/status/fetch/", "video.publish", "status")
+    @api("POST", "/v2/post/publish/status/fetch/", "video.publish video.upload", "status")
     def status(self, request, creator):
         """How far a post is."""
         task = self.tasks.get(_closed(request, {"publish_id"})["publish_id"])
@@ -254,16 +236,18 @@ class TikTokServer(Network):
             raise Refusal(400, "token_not_authorized_for_specified_publish_id")
         bytes_of = {"uploaded_bytes": task.uploaded} if task.uploaded else {}
         if not task.started:
-            return _body("ok", data={"status": "PROCESSING_UPLOAD", **bytes_of})
+            return body_of("ok", data={"status": "PROCESSING_UPLOAD", **bytes_of})
         task.asked += 1
         if task.asked <= self.processing_polls:
             kind = "PROCESSING_UPLOAD" if "upload" in task.source["source"].lower() else "PROCESSING_DOWNLOAD"
-            return _body("ok", data={"status": kind, **bytes_of})
+            return body_of("ok", data={"status": kind, **bytes_of})
         if task.failing:
-            return _body("ok", data={"status": "FAILED", "fail_reason": task.failing, **bytes_of})
+            return body_of("ok", data={"status": "FAILED", "fail_reason": task.failing, **bytes_of})
+        if task.is_draft:
+            return body_of("ok", data={"status": "SEND_TO_USER_INBOX", **bytes_of})
         shown = task.info["privacy_level"] == PUBLIC and task.asked > self.processing_polls + self.moderation_polls
-        return _body("ok", data={"status": "PUBLISH_COMPLETE", **bytes_of,
-                                 "publicaly_available_post_id": [int(task.post)] if shown else []})
+        return body_of("ok", data={"status": "PUBLISH_COMPLETE", **bytes_of,
+                                   "publicaly_available_post_id": [int(task.post)] if shown else []})
 
     # OAuth
 
@@ -290,9 +274,9 @@ class TikTokServer(Network):
         """Trade a code or a refresh token, once, for a pair of tokens."""
         given = dict(parse_qsl(request.body.decode(), keep_blank_values=True))
         if request.media_type != "application/x-www-form-urlencoded":
-            raise Answer(400, _oauth("invalid_request", "Only `application/x-www-form-urlencoded` is accepted."))
+            raise Answer(400, oauth_error("invalid_request", "Only `application/x-www-form-urlencoded` is accepted."))
         if (given.get("client_key"), given.get("client_secret")) != (self.client_key, self.client_secret):
-            raise Answer(401, _oauth("invalid_client", "Client key or secret is incorrect."))
+            raise Answer(401, oauth_error("invalid_client", "Client key or secret is incorrect."))
         match given.get("grant_type"):
             case "authorization_code":
                 return self._redeemed(given)
@@ -301,22 +285,28 @@ class TikTokServer(Network):
                 if renewed is None:
                     raise Answer(400, ERRORS["dead_grant"]["body"])
                 return self._tokens(renewed[2].account, renewed[2].scopes, *renewed[:2])
-        raise Answer(400, _oauth("unsupported_grant_type", "grant_type"))
+        raise Answer(400, oauth_error("unsupported_grant_type", "grant_type"))
 
     def _redeemed(self, given):
         code = self.grants.redeem(given.get("code", "").removesuffix("*v!1"))
         proof = hashlib.sha256(given.get("code_verifier", "").encode()).hexdigest()
         if code is None or code["redirect_uri"] != given.get("redirect_uri") or code["challenge"] not in (None, proof):
-            raise Answer(400, _oauth("invalid_grant", "Authorization code is expired."))
+            raise Answer(400, oauth_error("invalid_grant", "Authorization code is expired."))
         return self._tokens(code["account"], code["scopes"], *self.grants.issue(code["account"], code["scopes"]))
 
     def _tokens(self, account, scopes, access, refresh):
         return {"access_token": access, "expires_in": ACCESS_SECONDS, "open_id": account, "refresh_token": refresh,
                 "refresh_expires_in": REFRESH_SECONDS, "scope": ",".join(sorted(scopes)), "token_type": "Bearer"}
 
+    def _upload_for(self, task):
+        token = f"canary-{secrets.token_hex(8)}"
+        self._uploads[token] = task
+        return body_of("ok", data={"publish_id": task.id,
+                                   "upload_url": f"{self.url}/video/?upload_id={len(self.tasks)}&upload_token={token}"})
+
     def _task(self, prefix, creator, kind, info, source):
         task = Task(f"{prefix}v2-1.{len(self.tasks) + 1}", creator, kind, info, source, self.now() + UPLOAD_SECONDS,
-                    failing=self.failing)
+                    failing=self.failing, is_draft=info is None)
         self.tasks[task.id] = task
         return task
 
@@ -325,20 +315,14 @@ class TikTokServer(Network):
         if not task.failing:
             self._last_post += 1
             task.post = str(self._last_post)
-            self.posts.append({"id": task.post, "publish_id": task.id, "account": task.creator.id, "kind": task.kind,
+            seen = self.drafts if task.is_draft else self.posts
+            seen.append({"id": task.post, "publish_id": task.id, "account": task.creator.id, "kind": task.kind,
                                "info": task.info, "source": task.source, "sha256": task.digest.hexdigest()})
         return task
 
     def _check_info(self, info, fields, creator):
         """Raises the refusal of what a post says of itself."""
-        _check_keys(info, NEEDED_INFO, set(fields))
-        for name, value in info.items():
-            if type(value) is not fields[name]:
-                raise Refusal(400, "invalid_param", f"{name} is invalid")
-        longest = {"title": TITLE if fields is PHOTO_INFO else CAPTION, "description": DESCRIPTION}
-        for name, most in longest.items():
-            if len(info.get(name, "").encode("utf-16-le")) // 2 > most:
-                raise Refusal(400, "invalid_param", f"{name} is too long")
+        _check_texts(info, fields, NEEDED_INFO)
         level = info["privacy_level"]
         if not self.audited and (level != OWN or not creator.private):
             raise Refusal(403, "unaudited_client_can_only_post_to_private_accounts")
@@ -370,6 +354,23 @@ def _closed(request, names):
 def _check_keys(given, needed, allowed=None):
     if not isinstance(given, dict) or not needed <= given.keys() <= (allowed or needed):
         raise Refusal(400, "invalid_param", f"needs {sorted(needed)} and takes {sorted(allowed or needed)}")
+
+
+def _check_texts(info, fields, needed):
+    """Raises the refusal of fields that are missing, unknown, ill-typed or too long."""
+    _check_keys(info, needed, set(fields))
+    for name, value in info.items():
+        if type(value) is not fields[name]:
+            raise Refusal(400, "invalid_param", f"{name} is invalid")
+    longest = {"title": CAPTION if fields is VIDEO_INFO else TITLE, "description": DESCRIPTION}
+    for name, most in longest.items():
+        if len(info.get(name, "").encode("utf-16-le")) // 2 > most:
+            raise Refusal(400, "invalid_param", f"{name} is too long")
+
+
+def _check_scope(token, scopes):
+    if not scopes & token.scopes:
+        raise Refusal(401, "scope_not_authorized", "The user did not authorize the scope required for this request.")
 
 
 def _check_plan(source):
