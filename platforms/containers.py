@@ -1,4 +1,4 @@
-"""Posts out of containers, as on Instagram and Threads: made unseen, filled from public addresses, published by one call.
+"""Posts out of containers, as on Instagram and Threads: made unseen, filled with files, published by one call.
 
 https://developers.facebook.com/docs/instagram-platform/content-publishing
 """
@@ -24,7 +24,7 @@ class Containers(Meta):
     state = "status"                    # the field with the state of a container
     reason = ""                         # the field that says why it is ERROR
     passing = re.compile("(?!)")        # what in that field means that another container may do
-    hiccups: frozenset = frozenset()    # codes by which no container was made, although another try may do
+    hiccups: frozenset = frozenset()    # subcodes by which no container was made, although another try may do
     unseen: frozenset = frozenset()     # codes by which a container is not there yet, or no longer
     misleading: frozenset = frozenset()     # codes of refusals that came although the post was made
     containers = 3                      # how many are made at most, where the network stumbles over them
@@ -42,15 +42,27 @@ class Containers(Meta):
         """The list in which a post is to be found: GET /{user}/…"""
         return self.edge
 
+    def takes_bytes(self, item) -> bool:
+        """Whether the network wants the bytes of this file rather than its address."""
+        return False
+
+    def fill(self, account, item, container, begun):
+        """Sends the bytes of a file to its container; `begun`: some may be there already."""
+        raise NotImplementedError
+
     def prepare(self, account, content, receipt):
         """Makes the containers and waits until the network has filled them."""
         receipt = receipt or _fresh(0)
-        if "container" not in receipt:
+        begun = "container" in receipt
+        if not begun:
             if self.kind(content) == "carousel":
                 receipt = yield from self._fill_children(account, content, receipt)
             parameters = self.whole(content, receipt["children"])
             receipt = {**receipt, "asked": 0, "container": self._create(account, receipt, parameters)}
             yield receipt
+        if self.kind(content) != "carousel":
+            for item in content.media:
+                receipt = yield from self._fill(account, receipt, receipt["container"], item, begun)
         receipt, state = yield from self._wait(account, content, receipt, receipt["container"])
         if state == PUBLISHED:      # by a sending of which we know no end
             yield {**receipt, "published": True}
@@ -94,20 +106,33 @@ class Containers(Meta):
         return identity(self.call(account, "POST", path, form={"creation_id": container}, commits=True))
 
     def _fill_children(self, account, content, receipt):
-        for position in range(len(receipt["children"]), len(content.media)):
-            child = self._create(account, receipt, self.part(content, position))
-            receipt = {**receipt, "children": [*receipt["children"], child]}
-            yield receipt
+        for position, item in enumerate(content.media):
+            begun = position < len(receipt["children"])
+            if not begun:
+                child = self._create(account, receipt, self.part(content, position))
+                receipt = {**receipt, "children": [*receipt["children"], child]}
+                yield receipt
+            receipt = yield from self._fill(account, receipt, receipt["children"][position], item, begun)
         while receipt["ready"] < len(receipt["children"]):
             receipt, _ = yield from self._wait(account, content, receipt, receipt["children"][receipt["ready"]])
             receipt = {**receipt, "ready": receipt["ready"] + 1}
+        return receipt
+
+    def _fill(self, account, receipt, container, item, begun):
+        filled = receipt.get("filled", [])
+        if self.takes_bytes(item) and container not in filled:
+            if begun:
+                self._state(account, receipt, container)
+            self.fill(account, item, container, begun)
+            receipt = {**receipt, "filled": [*filled, container]}
+            yield receipt
         return receipt
 
     def _create(self, account, receipt, parameters):
         try:
             return self.create(account, parameters)
         except PlatformError as error:
-            if error.platform_code in self.hiccups:
+            if str(error.platform_code).rpartition("/")[2] in self.hiccups:
                 raise self._anew(receipt, error) from None
             raise
 

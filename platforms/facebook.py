@@ -10,7 +10,7 @@ from platforms.base import (GIF, JPEG, MB, MP4, PNG, QUICKTIME, Absent, Connecte
 from platforms.errors import PermissionMissing, PlatformError, Rejected, Unavailable
 from platforms.http import THROTTLED, Upload
 from platforms.meta import (QUOTA_PAUSE, SKEW, VERDICTS, Commenting, FacebookLogin, Transient, Verdicts, identity, moment,
-                            pause, same_text)
+                            pause, same_text, transferred)
 
 PHOTO = ImageLimits(types=(JPEG, PNG, GIF), max_bytes=10 * MB)      # docs/graph-api/reference/page/photos; GIFs stand still
 # docs/graph-api/video-uploads: 10 GB and 4 hours in chunks, no WebM. No shape is documented today for videos of the feed.
@@ -60,7 +60,6 @@ class Facebook(FacebookLogin, Commenting):
         **dict.fromkeys(("/1404078", "/1363042"), PermissionMissing),       # publishing authorization; videos
         **dict.fromkeys(("6000", "/1363019", "/1363030", "/1363047", "/1609010"), Transient),
         **dict.fromkeys(("/1346003", "/1404006", "/1404102", "/1404112", "/4854002"), Rejected),    # blocked, by what it says
-        **dict.fromkeys(("OffsetInvalidError", "PartialRequestError"), Unavailable),
     })
     waits = Verdicts({"/1390008": QUOTA_PAUSE})     # too many posts in a short time
     comment_author = "from{id}"     # without pages_read_user_content it is told of the Page's own comments alone
@@ -199,7 +198,8 @@ class Facebook(FacebookLogin, Commenting):
             receipt = {**receipt, "video": identity(answer, name="video_id")}
             yield receipt
         if not receipt.get("sent"):
-            self._send_rest(account, item, receipt, begun)
+            offset = transferred(self._video(account, receipt["video"]), "status") if begun else 0
+            self.upload(account, receipt["video"], item, offset)
             receipt = {**receipt, "sent": True}
             yield receipt
         while not self._arrived(answer := self._video(account, receipt["video"]), kind):
@@ -208,17 +208,6 @@ class Facebook(FacebookLogin, Commenting):
             yield Waiting(receipt, pause(waited))
         if _public(answer):     # by a sending of which we know no end
             yield {**receipt, "published": True}
-
-    def _send_rest(self, account, item, receipt, begun):
-        offset = _transferred(self._video(account, receipt["video"])) if begun else 0
-        if offset >= item.bytes:
-            return
-        token = account.credentials["accessToken"]
-        headers = {"Authorization": f"OAuth {token}", "offset": str(offset), "file_size": str(item.bytes),
-                   "Content-Type": "application/octet-stream"}
-        with item.open(offset) as file:
-            self.send("POST", f"{self.settings['upload_url']}/{receipt['video']}", headers=headers, body=file,
-                      size=item.bytes - offset, secrets=(token,))
 
     def _arrived(self, answer, kind):
         """Whether the last call may be made: for a reel once Facebook has the file, for a story once it has looked at it."""
@@ -314,12 +303,6 @@ def _window(answer, item, *path):
     if not start <= end <= item.bytes:
         raise answer.manner.fault()
     return {"start": start, "end": end}
-
-
-def _transferred(answer):
-    """The bytes of a video that Facebook has; the name is spelt in two ways."""
-    names = ("bytes_transfered", "bytes_transferred")
-    return max(answer.field("status", "uploading_phase", name, kind=int, default=0) for name in names)
 
 
 def _untold(error):

@@ -2,12 +2,14 @@
 
 import json
 import re
+from collections import Counter
 
 from platforms.base import JPEG, MB, MP4, QUICKTIME, Connected, ImageLimits, Limits, PostType, Problem, Profile, VideoLimits
 from platforms.containers import Containers
 from platforms.errors import Disconnected, Rejected
 from platforms.http import THROTTLED
-from platforms.meta import QUOTA_PAUSE, VERDICTS, Commenting, FacebookLogin, SelfRenewing, Transient, Verdicts, identity, word
+from platforms.meta import (QUOTA_PAUSE, UNSEEN, VERDICTS, Commenting, FacebookLogin, SelfRenewing, Transient, Verdicts,
+                            identity, not_yet, transferred, word)
 
 PHOTO = ImageLimits(types=(JPEG,), max_bytes=8 * MB, min_aspect_ratio=4 / 5, max_aspect_ratio=1.91)    # widths are scaled
 STORY_PHOTO = ImageLimits(types=(JPEG,), max_bytes=8 * MB)
@@ -16,7 +18,10 @@ REEL = VideoLimits(types=(MP4, QUICKTIME), max_bytes=300 * MB, max_width=1920, m
 # Also for the videos of a carousel, whose bounds are no longer documented: these were the last ones given for feed videos.
 SHORT = VideoLimits(types=(MP4, QUICKTIME), max_bytes=100 * MB, max_width=1920, min_aspect_ratio=0.1, max_aspect_ratio=10,
                     min_duration=3, max_duration=60)
-FEED = ("collaborators", "locationId", "isAiGenerated", "isPaidPartnership", "firstComment")
+PRODUCTS = 5        # tags of one file: reference/ig-user/media
+FEED = ("collaborators", "locationId", "isAiGenerated", "isPaidPartnership", "brandedContentSponsorIds", "productTags",
+        "firstComment", "disableComments")
+OF_PAGES = ("productTags", "music")     # what only accounts that are connected through their Page may have
 
 # What Instagram itself takes for a tag is not documented: an address of mail or a fragment of a URL is surely none.
 CAPTION_TAGS = (("caption_hashtags", "hashtags", re.compile(r"(?<![\w/&])#\w"), 30),
@@ -25,7 +30,10 @@ CAPTION_TAGS = (("caption_hashtags", "hashtags", re.compile(r"(?<![\w/&])#\w"), 
 
 # Option of ours: parameter of a container, for posts of the feed and reels.
 PARAMETERS = {"locationId": "location_id", "isAiGenerated": "is_ai_generated", "isPaidPartnership": "is_paid_partnership",
-              "thumbOffsetMs": "thumb_offset", "shareToFeed": "share_to_feed", "audioName": "audio_name"}
+              "coverUrl": "cover_url", "thumbOffsetMs": "thumb_offset", "shareToFeed": "share_to_feed",
+              "audioName": "audio_name"}
+LISTS = {"collaborators": "collaborators", "brandedContentSponsorIds": "branded_content_sponsor_ids"}       # the same, as JSON
+MUSIC = {"audioId": "audio_id", "audioVolume": "audio_volume", "videoVolume": "video_volume"}
 PROFILE = "id,username,name,profile_picture_url"
 # The addresses for the setting `login` = `instagram`: accounts that belong to no Facebook Page, without another app's login.
 OWN_LOGIN = {"api_url": "https://graph.instagram.com/{version}", "authorize_url": "https://www.instagram.com/oauth/authorize",
@@ -34,7 +42,10 @@ OWN_SCOPES = ("instagram_business_basic", "instagram_business_content_publish", 
 
 
 class Instagram(Containers, Commenting, FacebookLogin, SelfRenewing):
-    """A professional Instagram account, connected through its Facebook Page, or by a login of Instagram's own."""
+    """A professional Instagram account, connected through its Facebook Page, or by a login of Instagram's own.
+
+    Not offered: polls and comment prompts, for whose answers the API's documentation names no parameters.
+    """
 
     name = "instagram"
     title = "Instagram"
@@ -47,21 +58,24 @@ class Instagram(Containers, Commenting, FacebookLogin, SelfRenewing):
         "image": PostType(images=(1, 1), options=("altTexts", *FEED)),
         "carousel": PostType(images=(0, 10), videos=(0, 10), total=(2, 10), mixed=True, video=SHORT,
                              options=("altTexts", *FEED)),
-        "reel": PostType(videos=(1, 1), options=(*FEED, "thumbOffsetMs", "shareToFeed", "audioName", "trialGraduation")),
+        "reel": PostType(videos=(1, 1), options=(*FEED, "coverUrl", "thumbOffsetMs", "shareToFeed", "audioName", "music",
+                                                 "trialGraduation")),
         "story": PostType(images=(0, 1), videos=(0, 1), total=(1, 1), caption=0, image=STORY_PHOTO, video=SHORT),
     }
     options = ("userTags",)
+    follow_options = ("firstComment", "disableComments")
     live = True
     settings = {**FacebookLogin.settings, "login": "facebook", "token_url": "", "exchange_url": "",
-                "public_url": "https://www.instagram.com"}
+                "upload_url": "https://rupload.facebook.com/ig-api-upload/{version}", "public_url": "https://www.instagram.com"}
+    # Tags of products need instagram_shopping_tag_products and catalog_management as well: see the setting `scopes`.
     scopes = ("instagram_basic", "instagram_content_publish", "instagram_manage_comments", "pages_show_list",
               "pages_read_engagement", "business_management")
     exchange, renewal = "ig_exchange_token", "ig_refresh_token"
     edge, publishing, state, reason, text = "media", "media_publish", "status_code", "status", "caption"
     comment_text, comment_author = "text", "username"
     passing = re.compile("2207003|2207020|2207032|2207052|2207053|2207082|2207085")
-    hiccups = frozenset({"-2/2207003", "-1/2207032", "-1/2207053", "9004/2207052", "24/2207006"})
-    unseen = frozenset({"100/33", "24/2207008", "24/2207006", "9007/2207027"})
+    hiccups = frozenset({"2207003", "2207006", "2207020", "2207032", "2207052", "2207053", "2207082", "2207085"})
+    unseen = frozenset({"100/33", "24/2207008", "24/2207006", "-2/2207020", "9007/2207027"})
     misleading = frozenset({"4/2207051"})
     verdicts = Verdicts({
         **VERDICTS, **dict.fromkeys(("80002", "9/2207042"), THROTTLED), "-1/2207001": Transient,
@@ -85,10 +99,10 @@ class Instagram(Containers, Commenting, FacebookLogin, SelfRenewing):
         return self._of_other_login(account) or self._login.refresh_due(self, account)
 
     def refresh(self, account, force=False):
-        """Of the login that is set. Raises Disconnected for an account that came by the other one, whose tokens are no use here."""
+        """Of the login that is set. Raises Disconnected for an account that came by the other one."""
         if self._of_other_login(account):
-            raise Disconnected("the login of Instagram was changed on this server (POSTHORN_INSTAGRAM_LOGIN) after this account was "
-                               "connected: connect it again")
+            raise Disconnected("the login of Instagram was changed on this server (POSTHORN_INSTAGRAM_LOGIN) after this "
+                               "account was connected: connect it again")
         return self._login.refresh(self, account, force)
 
     def proof(self, token):
@@ -122,6 +136,17 @@ class Instagram(Containers, Commenting, FacebookLogin, SelfRenewing):
         """Where the account's posts are shown."""
         return f"{self.settings['public_url']}/{account.username}/"
 
+    def takes_bytes(self, item):
+        """Videos of accounts with a Page; for the others the API's documentation names only addresses."""
+        return item.is_video and self._login is FacebookLogin
+
+    def fill(self, account, item, container, begun):
+        """Sends a video, from where it stopped."""
+        offset = 0
+        if begun:
+            offset = transferred(self.call(account, "GET", f"/{container}", query={"fields": "video_status"}), "video_status")
+        self.upload(account, container, item, offset)
+
     def posts_of(self, content):
         """Stories are listed by themselves."""
         return "stories" if self.kind(content) == "story" else "media"
@@ -134,24 +159,39 @@ class Instagram(Containers, Commenting, FacebookLogin, SelfRenewing):
         """The parameters of the container of the post."""
         kind, options = self.kind(content), content.options
         if kind == "story":
-            return {"media_type": "STORIES", **_file(content.media[0]), "user_tags": _tags(content, 0)}
+            return {"media_type": "STORIES", **self._file(content, 0)}
         own = {name: word(options[ours]) for ours, name in PARAMETERS.items() if ours in options}
+        own |= {name: json.dumps(options[ours]) for ours, name in LISTS.items() if ours in options}
         own["caption"] = content.caption
-        if "collaborators" in options:
-            own["collaborators"] = json.dumps(options["collaborators"])
         if kind == "carousel":
             return {"media_type": "CAROUSEL", "children": ",".join(children), **own}
         if kind == "image":
             return {**self._image(content, 0), **own}
         if "trialGraduation" in options:
             own["trial_params"] = json.dumps({"graduation_strategy": options["trialGraduation"]})
-        return {"media_type": "REELS", **_file(content.media[0]), "user_tags": _tags(content, 0), **own}
+        if music := options.get("music"):
+            own["audio_configuration"] = json.dumps({name: music[ours] for ours, name in MUSIC.items() if ours in music})
+        return {"media_type": "REELS", **self._file(content, 0), **own}
 
     def part(self, content, position):
         """The parameters of the container of one file of a carousel."""
         if content.media[position].is_video:
-            return {"media_type": "VIDEO", "is_carousel_item": "true", **_file(content.media[position])}
+            return {"media_type": "VIDEO", "is_carousel_item": "true", **self._file(content, position)}
         return {"is_carousel_item": "true", **self._image(content, position)}
+
+    def follow(self, account, content, receipt):
+        """Writes the first comment, or closes the comments."""
+        yield from super().follow(account, content, receipt)
+        if not content.options.get("disableComments") or "closed" in receipt:
+            return
+        post = receipt["public"]["id"]
+        if not post:
+            raise Rejected("Instagram does not say which post is ours, so that its comments stay open", rule="comment")
+        try:
+            self.call(account, "POST", f"/{post}", form={"comment_enabled": "false"})       # twice does no harm
+        except Rejected as error:
+            raise not_yet(self.title, error, content.since_sending) if error.platform_code == UNSEEN else error
+        yield {**receipt, "closed": True}
 
     def _of_other_login(self, account):
         return ("pageId" in account.credentials) == (self._login is SelfRenewing)
@@ -164,19 +204,39 @@ class Instagram(Containers, Commenting, FacebookLogin, SelfRenewing):
 
     def _image(self, content, position):
         texts = content.options.get("altTexts", ())
-        return {**_file(content.media[position]), "alt_text": texts[position] if position < len(texts) else None,
-                "user_tags": _tags(content, position)}
+        return {**self._file(content, position), "alt_text": texts[position] if position < len(texts) else None}
+
+    def _file(self, content, position):
+        """The parameters of a file, and of who and what is tagged in it."""
+        item = content.media[position]
+        place = {"upload_type": "resumable"} if self.takes_bytes(item) else {
+            "video_url" if item.is_video else "image_url": item.url}
+        return {**place, "user_tags": _tags(content, "userTags", position),
+                "product_tags": _tags(content, "productTags", position)}
 
     def extra_problems(self, post_type, content):
-        """Counts of hashtags and mentions, and what alternative texts, user tags and the cover's moment have to fit to."""
+        """Counts of hashtags and mentions, what tags and texts of files have to fit to, and what excludes each other."""
         for rule, noun, pattern, most in CAPTION_TAGS:
             count = len(pattern.findall(content.caption))
             if count > most:
                 yield Problem("caption", rule, f"the caption has {count} {noun}; Instagram allows {most}")
         yield from _alt_text_problems(content)
-        yield from _user_tag_problems(post_type, content)
-        offset = content.options.get("thumbOffsetMs")
-        if offset is not None and any(item.duration is not None and offset >= item.duration * 1000 for item in content.media):
+        yield from _tag_problems("userTags", "user_tags", post_type, content)
+        yield from _tag_problems("productTags", "product_tags", post_type, content)
+        if self._login is SelfRenewing:
+            yield from (Problem(f"options/{name}", "login", f"{name} needs an account that is connected by its Facebook Page")
+                        for name in OF_PAGES if name in content.options)
+        if content.options.get("disableComments") and "firstComment" in content.options:
+            yield Problem("options/firstComment", "comments", "a post without comments has no first one")
+        yield from _cover_problems(content)
+
+
+def _cover_problems(content):
+    offset = content.options.get("thumbOffsetMs")
+    if offset is not None:
+        if "coverUrl" in content.options:
+            yield Problem("options/thumbOffsetMs", "one_cover", "a reel has one cover: coverUrl or thumbOffsetMs")
+        if any(item.duration is not None and offset >= item.duration * 1000 for item in content.media):
             yield Problem("options/thumbOffsetMs", "thumb_offset", f"the video ends before {offset} milliseconds")
 
 
@@ -187,17 +247,22 @@ def _alt_text_problems(content):
             yield Problem(f"options/altTexts/{position}", "alt_texts", "Instagram takes alternative texts of images only")
 
 
-def _user_tag_problems(post_type, content):
-    for position, tag in enumerate(content.options.get("userTags", ())):
-        path, index = f"options/userTags/{position}", tag.get("media", 0)
+def _tag_problems(option, rule, post_type, content):
+    """What is wrong with the tags of people, or of products, whose places are the same but that stories have none of them."""
+    counts = Counter()
+    for position, tag in enumerate(content.options.get(option, ())):
+        path, index = f"options/{option}/{position}", tag.get("media", 0)
+        counts[index] += 1
         if index >= len(content.media):
-            yield Problem(f"{path}/media", "user_tags", f"the post has {len(content.media)} media, counted from 0")
+            yield Problem(f"{path}/media", rule, f"the post has {len(content.media)} media, counted from 0")
+        elif option == "productTags" and counts[index] == PRODUCTS + 1:
+            yield Problem(path, rule, f"Instagram takes {PRODUCTS} products on one of the media")
         elif post_type == "carousel" and content.media[index].is_video:
-            yield Problem(f"{path}/media", "user_tags", "Instagram tags nobody on a video of a carousel")
+            yield Problem(f"{path}/media", rule, "Instagram takes no tags on a video of a carousel")
         elif post_type in ("image", "carousel") and not {"x", "y"} <= tag.keys():
-            yield Problem(path, "user_tags", "a tag on an image needs x and y")
+            yield Problem(path, rule, "a tag on an image needs x and y")
         elif post_type == "reel" and {"x", "y"} & tag.keys():
-            yield Problem(path, "user_tags", "a tag on a reel takes neither x nor y")
+            yield Problem(path, rule, "a tag on a reel takes neither x nor y")
 
 
 def _profile(answer, *place, name="id"):
@@ -206,11 +271,7 @@ def _profile(answer, *place, name="id"):
                    answer.link(*place, "profile_picture_url", default=None))
 
 
-def _file(item):
-    return {"video_url" if item.is_video else "image_url": item.url}
-
-
-def _tags(content, position):
-    tags = [{name: value for name, value in tag.items() if name != "media"}
-            for tag in content.options.get("userTags", ()) if tag.get("media", 0) == position]
+def _tags(content, option, position):
+    tags = [{{"productId": "product_id"}.get(name, name): value for name, value in tag.items() if name != "media"}
+            for tag in content.options.get(option, ()) if tag.get("media", 0) == position]
     return json.dumps(tags) if tags else None

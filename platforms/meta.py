@@ -47,6 +47,7 @@ VERDICTS = Verdicts({
     **dict.fromkeys(("3", "10", *map(str, range(200, 300))), PermissionMissing),
     **dict.fromkeys(("4", "17", "32", "341", "613"), THROTTLED),
     **dict.fromkeys(("100", "101", "368", "506"), Rejected),
+    **dict.fromkeys(("OffsetInvalidError", "PartialRequestError"), Unavailable),   # of the upload host
 })
 
 
@@ -134,6 +135,17 @@ class FacebookLogin(Meta):
         app = {name: self.app(name) for name in ("client_id", "client_secret")}
         short = self.grant(url, **app, redirect_uri=form["redirect_uri"], code=form["code"]).field("access_token")
         return credentials_from(self.grant(url, **app, grant_type="fb_exchange_token", fb_exchange_token=short))
+
+    def upload(self, account, name, item, offset):
+        """Sends a video from the byte `offset` on, in one piece, to the upload host, which knows it by this name."""
+        if offset >= item.bytes:
+            return
+        token = account.credentials["accessToken"]
+        headers = {"Authorization": f"OAuth {token}", "offset": str(offset), "file_size": str(item.bytes),
+                   "Content-Type": "application/octet-stream"}
+        with item.open(offset) as file:
+            self.send("POST", f"{self.settings['upload_url']}/{name}", headers=headers, body=file, size=item.bytes - offset,
+                      secrets=(token,))
 
     def refresh_due(self, account):
         """Never: the Page's token does not end."""
@@ -295,6 +307,12 @@ class Commenting(Meta):
 def identity(answer, *path, name="id"):
     """An id, which the networks of Meta write as a string or as a number."""
     return str(answer.field(*path, name, kind=(str, int)))
+
+
+def transferred(answer, status):
+    """How many bytes of a video have arrived, by the object `status` of an answer; the name is spelt in two ways."""
+    names = ("bytes_transfered", "bytes_transferred")
+    return max(answer.field(status, "uploading_phase", name, kind=int, default=0) for name in names)
 
 
 def not_yet(title, error, age):

@@ -47,8 +47,8 @@ class Threads(Containers, SelfRenewing):
     follow_options = ("thread", "firstComment")
     counts = "characters (an emoji counts its UTF-8 bytes)"
     live = True
-    # Not every app may ask for threads_location_tagging (places), threads_share_to_instagram, and threads_read_replies (to find an
-    # answer to somebody again): see the setting `scopes`.
+    # Not every app may ask for threads_location_tagging (places), threads_share_to_instagram, and threads_read_replies (to find
+    # an answer to somebody again): see the setting `scopes`.
     scopes = ("threads_basic", "threads_content_publish", "threads_manage_replies")
     settings = {**Meta.settings, "api_url": "https://graph.threads.net/v1.0", "exchange_url": "https://graph.threads.net",
                 "authorize_url": "https://threads.com/oauth/authorize",
@@ -56,7 +56,7 @@ class Threads(Containers, SelfRenewing):
     exchange, renewal = "th_exchange_token", "th_refresh_token"
     edge, publishing, state, reason, text = "threads", "threads_publish", "status", "error_message", "text"
     passing = re.compile("FAILED_DOWNLOADING_VIDEO|UNKNOWN")
-    hiccups = frozenset({"1/2207052", "-2/2207003"})
+    hiccups = frozenset({"2207052", "2207003"})
     unseen = frozenset({"24/4279009", "100/33"})
     misleading = frozenset({"4/2207051", "10/2207051"})
     verdicts = Verdicts({

@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 
 from platforms.base import Absent, Content, Published, Waiting
-from platforms.errors import Unavailable, Unconfirmed
+from platforms.errors import PermissionMissing, Unavailable, Unconfirmed
 from platforms.meta import SETTLED
 from tests.live import prepared, published
-from tests.networks.instagram import PROFILE, SAMPLES, ann, film, instagram, net, photo  # noqa: F401
+from tests.networks.instagram import PROFILE, SAMPLES, ann, film, instagram, net, own, photo, post  # noqa: F401
 from tests.standins.instagram import CREATE, LIST, PUBLISH, READ, STORIES
 from tests.standins.meta import IN_DOUBT
 
@@ -41,13 +41,13 @@ def test_reel(net, instagram, ann):
     result = published(instagram, ann, Content("hi", (film(),), "reel", options, "k-1"))
     assert result.url.startswith("https://www.instagram.com/reel/")
     assert given(net) == [{
-        "media_type": "REELS", "video_url": "https://media.test/1.mp4", "caption": "hi", "user_tags": [{"username": "ben"}],
+        "media_type": "REELS", "upload_type": "resumable", "caption": "hi", "user_tags": [{"username": "ben"}],
         "thumb_offset": "0", "share_to_feed": "false", "audio_name": "Dough",
         "trial_params": {"graduation_strategy": "MANUAL"}}]
 
 
 @pytest.mark.parametrize("item, file", [(photo(), {"image_url": "https://media.test/1.jpg"}),
-                                        (film(), {"video_url": "https://media.test/1.mp4"})])
+                                        (film(), {"upload_type": "resumable"})])
 def test_story(net, instagram, ann, item, file):
     published(instagram, ann, Content("", (item,), "story", {"userTags": [{"username": "ben"}]}, "k-1"))
     assert given(net) == [{"media_type": "STORIES", **file, "user_tags": [{"username": "ben"}]}]
@@ -62,9 +62,44 @@ def test_carousel(net, instagram, ann):
                            "location_id": "900", "is_ai_generated": "true"}]
     assert net.posts[0]["files"] == [
         {"is_carousel_item": "true", "image_url": "https://media.test/1.jpg", "alt_text": "a loaf"},
-        {"is_carousel_item": "true", "media_type": "VIDEO", "video_url": "https://media.test/2.mp4"},
+        {"is_carousel_item": "true", "media_type": "VIDEO", "upload_type": "resumable"},
         {"is_carousel_item": "true", "image_url": "https://media.test/3.jpg", "alt_text": "a roll",
          "user_tags": json.dumps([{"username": "cid", "x": 0, "y": 1}])}]
+
+
+SIX = [{"productId": str(number), "x": 0.5, "y": 0.5} for number in range(6)]
+
+
+@pytest.mark.parametrize("kind, options, problems", [
+    ("image", {"productTags": SIX[:5]}, []),
+    ("image", {"productTags": SIX}, [("options/productTags/5", "product_tags")]),
+    ("image", {"productTags": [{"productId": "7"}]}, [("options/productTags/0", "product_tags")]),
+    ("image", {"productTags": [{**SIX[0], "media": 1}]}, [("options/productTags/0/media", "product_tags")]),
+    ("carousel", {"productTags": [{**SIX[0], "media": 1}]}, [("options/productTags/0/media", "product_tags")]),
+    ("reel", {"productTags": [{"productId": "7"}]}, []),
+    ("reel", {"productTags": SIX[:1]}, [("options/productTags/0", "product_tags")]),
+    ("story", {"productTags": SIX[:1]}, [("options/productTags", "option")]),
+    ("reel", {"coverUrl": "https://a.test/a.jpg", "thumbOffsetMs": 5}, [("options/thumbOffsetMs", "one_cover")]),
+    ("image", {"firstComment": "More", "disableComments": True}, [("options/firstComment", "comments")]),
+    ("image", {"firstComment": "More", "disableComments": False}, []),
+    ("image", {"music": {"audioId": "1"}}, [("options/music", "option")]),
+])
+def test_what_options_have_to_fit_to(instagram, kind, options, problems):
+    assert [(problem.path, problem.rule) for problem in instagram.problems(post(kind, **options))] == problems
+
+
+def test_what_only_accounts_with_a_page_may_have(own):
+    content = post("reel", music={"audioId": "1"}, productTags=[{"productId": "7"}])
+    assert [(problem.path, problem.rule) for problem in own.problems(content)] == [
+        ("options/productTags", "login"), ("options/music", "login")]
+
+
+@pytest.mark.parametrize("option, scope", [
+    ("productTags", "catalog_management"), ("productTags", "instagram_shopping_tag_products")])
+def test_a_right_for_an_option_that_is_missing(net, instagram, ann, option, scope):
+    net.tokens[ann.credentials["accessToken"]].scopes -= {scope}
+    with pytest.raises(PermissionMissing):
+        prepared(instagram, ann, post("image", **{option: SIX[:1]}))
 
 
 def test_a_container_is_waited_for_with_growing_pauses(net, instagram, ann):

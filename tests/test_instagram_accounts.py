@@ -4,23 +4,12 @@ import pytest
 
 from platforms.base import Account, Profile
 from platforms.errors import Disconnected, Rejected, Unavailable
-from platforms.instagram import Instagram
-from tests.live import account, consented, http_for, published
+from tests.live import account, consented, published
 from tests.networks import instagram as network
-from tests.networks.instagram import instagram, net  # noqa: F401
-from tests.standins.meta import ROOT
+from tests.networks.instagram import instagram, net, own  # noqa: F401
 
 REDIRECT = "https://posthorn.test/connect/callback"
 RENEW, DAY = "GET /refresh_access_token", 86_400
-
-
-@pytest.fixture
-def own(net):
-    """With the login of Instagram's own, by somebody without a Page."""
-    net.add_own("cake", name="Cake")
-    return Instagram(http_for(net), {
-        "login": "instagram", "api_url": net.url + ROOT, "authorize_url": f"{net.url}/oauth/authorize", "client_id": net.app,
-        "token_url": f"{net.url}/oauth/access_token", "exchange_url": net.url, "client_secret": net.secret})
 
 
 def connected(platform):

@@ -27,16 +27,17 @@ def test_containers_that_expired_are_made_again(net, instagram, ann):
 
 @pytest.mark.parametrize("reason, tries", [
     (f"{FAILED} 2207026", 1), (f"{FAILED} 2207053", 3), (f"{FAILED} 2207082", 3), (f"{FAILED} 2207052", 3),
-    ("Something else", 1),
+    (f"{FAILED} 2207020", 3), (f"{FAILED} 2207076", 1), (f"{FAILED} 2207077", 1), ("Something else", 1),
 ])
 def test_a_file_that_cannot_be_processed(net, instagram, ann, reason, tries):
-    net.broken["https://media.test/2.mp4"] = reason
+    net.broken["upload"] = reason
     error, count = tried(instagram, ann, CAROUSEL)
     assert type(error) is Rejected and count == tries
     assert (error.rule, error.platform_message) == ("media", reason)
 
 
-@pytest.mark.parametrize("row", ["fetch_timeout", "creation_failed", "upload_failed", "fetch_failed", "no_media"])
+@pytest.mark.parametrize("row", ["fetch_timeout", "creation_failed", "upload_failed", "fetch_failed", "no_media",
+                                 "lost_upload", "lost_media", "media_gone"])
 def test_a_container_that_is_not_made_for_a_passing_reason_is_tried_three_times(net, instagram, ann, row):
     net.fail(row, endpoint=CREATE, times=9)
     error, count = tried(instagram, ann, IMAGE)
@@ -61,7 +62,7 @@ def test_a_container_that_does_not_come_is_made_again(net, instagram, ann):
     assert error.platform_code == "100/33" and len(net.containers) == 3 and count == 12
 
 
-@pytest.mark.parametrize("row", ["not_ready", "not_found", "no_media"])
+@pytest.mark.parametrize("row", ["not_ready", "not_found", "no_media", "media_expired"])
 def test_a_container_that_cannot_be_published_yet(net, instagram, ann, row):
     receipt = prepared(instagram, ann, IMAGE)
     net.fail(row, times=4)
@@ -77,9 +78,10 @@ def test_a_container_that_cannot_be_published_yet(net, instagram, ann, row):
 
 # Errors.
 
-SURELY_NOT = {"app_limit", "call_limit", "account_limit", "quota"}
-AGAIN = {"not_ready", "not_found", "no_media"}
-LACKING, DEAD = {"permission", "ability", "capability"}, {"expired", "removed", "session"}
+SURELY_NOT = {"app_limit", "user_limit", "page_limit", "call_limit", "account_limit", "quota"}
+AGAIN = {"not_ready", "not_found", "no_media", "media_expired"}
+LACKING = {"permission", "scope", "ability", "capability"}
+DEAD = {"expired", "checkpoint", "password_changed", "unconfirmed", "logged_out", "no_role", "removed", "session"}
 DOUBTFUL = {"server", "unknown", "unknown_as_400", "service", "bad_gateway"}
 OF_PUBLISHING = sorted(row for row, details in ERRORS.items() if details["endpoint"] == PUBLISH)
 
@@ -98,6 +100,21 @@ def test_errors_of_publishing(net, instagram, ann, row):
     assert "canary" not in repr(vars(error))
     if row in SURELY_NOT:
         assert (error.code, error.retry_after) == ("rate_limited", 3600 if row == "quota" else 900)
+
+
+@pytest.mark.parametrize("row", OF_PUBLISHING)
+def test_errors_of_preparing_leave_nothing_in_doubt(net, instagram, ann, row):
+    net.fail(row, endpoint=CREATE, times=9)
+    error, _ = tried(instagram, ann, IMAGE) if row in {"no_media", "media_expired"} else (refusal(instagram, ann), 1)
+    groups = [(Unavailable, SURELY_NOT | DOUBTFUL), (Disconnected, DEAD), (PermissionMissing, LACKING)]
+    assert type(error) is next((kind for kind, rows in groups if row in rows), Rejected) and not net.containers
+
+
+def refusal(instagram, ann):
+    """The error that a preparation ends with."""
+    with pytest.raises(PlatformError) as caught:
+        prepared(instagram, ann, IMAGE)
+    return caught.value
 
 
 def test_instagram_says_for_how_long_it_wants_quiet(net, instagram, ann):

@@ -1,5 +1,6 @@
 """What the conformance suite needs to know of Instagram."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -8,7 +9,7 @@ from platforms.base import Account, Content
 from platforms.instagram import Instagram
 from tests.live import http_for, image, video
 from tests.standins.instagram import PUBLISH as MEDIA_PUBLISH
-from tests.standins.instagram import InstagramServer
+from tests.standins.instagram import UPLOAD_ROOT, InstagramServer
 from tests.standins.meta import ROOT
 
 PAGE_TOKEN, USER_TOKEN = "EAAcanary-page", "EAAcanary-user"
@@ -31,6 +32,35 @@ SAMPLES = {
     "reel": Content("hi", (film(),), "reel", {"shareToFeed": True}, "k-1"),
     "story": Content("", (photo(),), "story", key="k-1"),
 }
+TAG, SPOT = {"username": "ben", "x": 0.5, "y": 0.25}, {"x": 0, "y": 1}
+
+
+def post(kind, **options):
+    """A post of this type with these options."""
+    return replace(SAMPLES[kind], options=options)
+
+
+# For tests/test_options_covered.py.
+OPTIONS = {
+    "altTexts": (post("image", altTexts=["a loaf"]), {"alt_text": "a loaf"}),
+    "collaborators": (post("image", collaborators=["cid", "dot"]), {"collaborators": "[\"cid\", \"dot\"]"}),
+    "userTags": (post("carousel", userTags=[{**TAG, "media": 0}]), {"user_tags": json.dumps([TAG])}),
+    "productTags": (post("carousel", productTags=[{**SPOT, "productId": "77", "media": 0}]), {"product_id": "77", **SPOT}),
+    "locationId": (post("image", locationId="900"), {"location_id": "900"}),
+    "coverUrl": (post("reel", coverUrl="https://media.test/cover.jpg"), {"cover_url": "https://media.test/cover.jpg"}),
+    "thumbOffsetMs": (post("reel", thumbOffsetMs=1500), {"thumb_offset": "1500"}),
+    "shareToFeed": (post("reel", shareToFeed=False), {"share_to_feed": "false"}),
+    "audioName": (post("reel", audioName="Dough"), {"audio_name": "Dough"}),
+    "music": (post("reel", music={"audioId": "8", "audioVolume": 70, "videoVolume": 30}),
+              {"audio_id": "8", "audio_volume": 70, "video_volume": 30}),
+    "trialGraduation": (post("reel", trialGraduation="MANUAL"), {"graduation_strategy": "MANUAL"}),
+    "isAiGenerated": (post("carousel", isAiGenerated=True), {"media_type": "CAROUSEL", "is_ai_generated": "true"}),
+    "isPaidPartnership": (post("reel", isPaidPartnership=True), {"is_paid_partnership": "true"}),
+    "brandedContentSponsorIds": (post("image", brandedContentSponsorIds=["5", "6"]),
+                                 {"branded_content_sponsor_ids": "[\"5\", \"6\"]"}),
+    "firstComment": (post("image", firstComment="More"), {"message": "More"}),
+    "disableComments": (post("image", disableComments=True), {"comment_enabled": "false"}),
+}
 PUBLISH = MEDIA_PUBLISH
 
 
@@ -44,8 +74,8 @@ def start():
 
 def settings(net):
     """The connector's settings that lead to `net`."""
-    return {"api_url": net.url + ROOT, "authorize_url": f"{net.url}{ROOT}/dialog/oauth", "client_id": net.app,
-            "client_secret": net.secret}
+    return {"api_url": net.url + ROOT, "upload_url": net.url + UPLOAD_ROOT, "client_id": net.app,
+            "authorize_url": f"{net.url}{ROOT}/dialog/oauth", "client_secret": net.secret}
 
 
 def account(net):
@@ -73,6 +103,15 @@ def net():
 @pytest.fixture
 def instagram(net):
     return Instagram(http_for(net), settings(net))
+
+
+@pytest.fixture
+def own(net):
+    """With the login of Instagram's own, by somebody without a Page."""
+    net.add_own("cake", "IGcanary-own", "Cake")
+    return Instagram(http_for(net), {
+        "login": "instagram", "api_url": net.url + ROOT, "authorize_url": f"{net.url}/oauth/authorize", "client_id": net.app,
+        "token_url": f"{net.url}/oauth/access_token", "exchange_url": net.url, "client_secret": net.secret})
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from tests.standins.meta import LONG, SHORT, Graph, Refusal, stamp
+from tests.standins.meta import LONG, SHORT, Graph, Refusal, Upload, stamp
 from tests.standins.server import Answer
 
 LIFE, A_DAY = 86_400, 86_400        # seconds
@@ -23,12 +23,14 @@ class Container:
     reason: str | None = None
     children: list = field(default_factory=list)
     hidden: int = 0         # questions to which it is not there yet
+    upload: Upload | None = None        # the video that it waits for, where it is given no address
 
 
 class ContainerServer(Graph):
     """processing_polls is how often a container with a video is found unfinished, a picture and a text half as often.
 
-    `broken` maps addresses of files to what their containers end with. `posts` are dicts with id, owner, given, created.
+    `broken` maps addresses of files, and "upload", to what their containers end with. `posts` are dicts with id, owner, given,
+    created.
     """
 
     state_field, reason_field = "status", "error_message"
@@ -47,11 +49,13 @@ class ContainerServer(Graph):
             parts = urlsplit(url)
             if parts.scheme not in ("http", "https") or not parts.netloc or not url.isascii():
                 raise Refusal(*self.unfetched)
-        moving = "video_url" in given or any("video_url" in child.given for child in children)
+        kinds = given.keys() | {name for child in children for name in child.given}
+        moving, resumable = kinds & {"video_url", "upload_type"}, "upload_type" in given
         polls = self.processing_polls if moving else self.processing_polls // 2
-        broken = next((self.broken[url] for url in urls if url in self.broken), None)
+        sources = ["upload"] if resumable else urls
+        broken = next((self.broken[source] for source in sources if source in self.broken), None)
         one = Container(self.new_id(), owner, given, self.now(), polls, reason=broken, hidden=self.latency)
-        one.state, one.children = "ERROR" if broken else "FINISHED", list(children)
+        one.state, one.children, one.upload = "ERROR" if broken else "FINISHED", list(children), Upload() if resumable else None
         self.containers[one.id] = one
         return {"id": one.id}
 
@@ -61,7 +65,7 @@ class ContainerServer(Graph):
         """The state that a question would find."""
         if one.state != "PUBLISHED" and self.now() > one.made + LIFE:
             return "EXPIRED"
-        return "IN_PROGRESS" if one.polls else one.state
+        return "IN_PROGRESS" if one.polls or (one.upload and not one.upload.complete) else one.state
 
     def ask(self, one) -> dict:
         """What a question finds, as a node; the container goes on with its work."""

@@ -6,7 +6,8 @@ Its three hosts are one here.
 import hashlib
 from dataclasses import dataclass, field
 
-from tests.standins.meta import ROOT, Pages, Refusal, api, body, file_of, flag, page_of, pick, stamp, structure
+from tests.standins.meta import (ROOT, Pages, Refusal, Upload, api, body, file_of, flag, page_of, pick, stamp, structure,
+                                 upload_error)
 from tests.standins.server import Answer, route, run, sniff
 
 SCOPES = {"pages_show_list", "pages_read_engagement", "pages_manage_posts", "pages_manage_engagement", "business_management",
@@ -22,11 +23,6 @@ TEXT, PHOTO_BYTES, PHOTO_LIFE, ATTACHED = 63_206, 10 << 20, 86_400, 10
 PHOTO_TYPES = ("image/jpeg", "image/png", "image/gif")
 PART = 1 << 20          # bytes of a part of a video of the feed
 REELS_A_DAY = (30, 86_400)
-
-
-def upload_error(kind, message, retriable=False):
-    """The body of a failure of the upload host."""
-    return {"debug_info": {"retriable": retriable, "type": kind, "message": message}}
 
 
 ERRORS = {
@@ -88,7 +84,7 @@ class Photo:
 
 
 @dataclass
-class Video:
+class Video(Upload):
     """One video: `state` runs uploading, processing, waiting (for the last call), publishing, published, draft, error."""
 
     id: str
@@ -235,21 +231,12 @@ class FacebookServer(Pages):
     @route("POST", f"{UPLOAD_ROOT}/:video")
     def upload(self, request):
         """The bytes of a reel or a story from `offset` on."""
-        token = self.tokens.get(request.headers.get("Authorization", "").removeprefix("OAuth "))
-        video = self.videos.get(request.args["video"])
-        if token is None or token.problem or video is None or token.owner != video.page:
+        page, video = self.uploader(request), self.videos.get(request.args["video"])
+        if video is None or page != video.page:
             return Answer(401, upload_error("NotAuthorizedError", "The user is not authorized"))
-        if video.state != "uploading" or request.media_type != "application/octet-stream":
+        if video.state != "uploading":
             return Answer(400, upload_error("ProcessingFailedError", "Request processing failed"))
-        size, offset = request.headers.get("file_size"), request.headers.get("offset")
-        if offset != str(len(video.data)) or not (size or "").isdecimal() or video.size not in (None, int(size)):
-            return Answer(400, upload_error("OffsetInvalidError", f"Expected offset {len(video.data)}"))
-        video.size = int(size)
-        video.data += request.body
-        if len(video.data) != video.size:
-            return Answer(400, upload_error("PartialRequestError", "Partial request (did not match length of file)"))
-        if sniff(bytes(video.data[:64])) not in ("video/mp4", "video/quicktime"):
-            return Answer(400, upload_error("ProcessingFailedError", "Request processing failed"))
+        video.take(request)
         video.state, video.polls = "waiting", self.processing_polls if video.edge == "video_stories" else 0
         return {"success": True}
 

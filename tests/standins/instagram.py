@@ -8,70 +8,31 @@ import re
 from dataclasses import dataclass
 
 from tests.standins.containers import ContainerServer
-from tests.standins.meta import ROOT, Pages, Refusal, api, body, flag, page_of, pick, stamp, structure
-from tests.standins.server import route, run
+from tests.standins.instagram_errors import CREATE, ERRORS, PUBLISH  # noqa: F401
+from tests.standins.meta import ROOT, Pages, Refusal, api, flag, page_of, pick, stamp, structure, upload_error
+from tests.standins.server import Answer, route, run
 
 PAGE_SCOPES = {"instagram_basic", "instagram_content_publish", "instagram_manage_comments", "pages_show_list",
-               "pages_read_engagement", "business_management"}
+               "pages_read_engagement", "business_management", "instagram_shopping_tag_products", "catalog_management"}
 OWN_SCOPES = {"instagram_business_basic", "instagram_business_content_publish", "instagram_business_manage_comments"}
-CREATE, PUBLISH = f"POST {ROOT}/:user/media", f"POST {ROOT}/:user/media_publish"
 READ, LIST, STORIES = f"GET {ROOT}/:node", f"GET {ROOT}/:user/media", f"GET {ROOT}/:user/stories"
 COMMENT, COMMENTS = f"POST {ROOT}/:media/comments", f"GET {ROOT}/:media/comments"
-CAPTION, HASHTAGS, MENTIONS, ALT_TEXT, A_DAY, MADE_A_DAY = 2200, 30, 20, 1000, 100, 400
+UPLOAD_ROOT = "/ig-api-upload/v25.0"
+UPLOAD, CHANGE = f"POST {UPLOAD_ROOT}/:container", f"POST {ROOT}/:media"
+SHOPPING = {"instagram_shopping_tag_products", "catalog_management"}
+CAPTION, HASHTAGS, MENTIONS, ALT_TEXT, PRODUCTS, A_DAY, MADE_A_DAY = 2200, 30, 20, 1000, 5, 100, 400
 # What each kind of container may have beside its file; what it must have stands in `_check_kind`.
-EVERY = {"caption", "collaborators", "location_id", "is_ai_generated", "is_paid_partnership"}
+EVERY = {"caption", "collaborators", "location_id", "is_ai_generated", "is_paid_partnership", "branded_content_sponsor_ids"}
+FILE, VIDEO = {"user_tags", "product_tags"}, {"video_url", "upload_type"}
 TAKES = {
-    "IMAGE": EVERY | {"image_url", "alt_text", "user_tags"},
-    "REELS": EVERY | {"media_type", "video_url", "user_tags", "thumb_offset", "share_to_feed", "audio_name", "trial_params",
-                      "cover_url"},
-    "STORIES": {"media_type", "image_url", "video_url", "user_tags"},
+    "IMAGE": EVERY | FILE | {"image_url", "alt_text"},
+    "REELS": EVERY | FILE | VIDEO | {"media_type", "thumb_offset", "share_to_feed", "audio_name", "audio_configuration",
+                                     "trial_params", "cover_url"},
+    "STORIES": VIDEO | {"media_type", "image_url", "user_tags"},
     "CAROUSEL": EVERY | {"media_type", "children"},
-    "ITEM": {"media_type", "image_url", "video_url", "is_carousel_item", "alt_text", "user_tags"},
+    "ITEM": FILE | VIDEO | {"media_type", "image_url", "is_carousel_item", "alt_text"},
 }
 PARAMETERS = set().union(*TAKES.values())
-
-ERRORS = {
-    name: {"endpoint": PUBLISH, "status": status, "body": body(code, message, **more)}
-    for name, (status, code, message, more) in {
-        "expired": (400, 190, "Error validating access token: Session has expired.", {"subcode": 463}),
-        "removed": (400, 190, "Error validating access token: app removed.", {"subcode": 458}),
-        "session": (400, 102, "Session key invalid", {}),
-        "permission": (403, 200, "(#200) Permissions error", {}),
-        "ability": (400, 10, "(#10) Application does not have permission for this action", {}),
-        "capability": (400, 3, "(#3) No capability", {}),
-        "app_limit": (400, 4, "(#4) Application request limit reached", {}),
-        "call_limit": (400, 613, "(#613) Rate limit", {}),
-        "account_limit": (400, 80002, "(#80002) There have been too many calls to this Instagram account.", {}),
-        "quota": (400, 9, "Application request limit reached", {"subcode": 2207042}),
-        "spam": (400, 4, "Application request limit reached", {"subcode": 2207051}),
-        "restricted": (400, 25, "The account is restricted", {"subcode": 2207050}),
-        "not_ready": (400, 9007, "Media ID is not available", {"subcode": 2207027}),
-        "not_found": (400, 24, "The requested resource does not exist", {"subcode": 2207008}),
-        "no_media": (400, 24, "The requested resource does not exist", {"subcode": 2207006}),
-        "server": (400, -1, "Fatal", {"subcode": 2207001}),
-        "unknown": (500, 1, "An unknown error occurred", {"transient": True}),
-        "unknown_as_400": (400, 1, "An unknown error occurred", {}),
-        "service": (503, 2, "Service temporarily unavailable", {"transient": True}),
-        "bad_offset": (400, 1, "Thumbnail offset", {"subcode": 2207057}),
-        "too_large": (400, 36000, "The image is too large", {"subcode": 2207004}),
-        "bad_format": (400, 36001, "The image format is not supported", {"subcode": 2207005}),
-        "bad_ratio": (400, 36003, "The aspect ratio is wrong", {"subcode": 2207009, "user_message": "Use 4:5 to 1.91:1"}),
-        "bad_video": (400, 352, "The video format is not supported", {"subcode": 2207026}),
-        "long_caption": (400, 36004, "The caption was too long", {"subcode": 2207010}),
-        "many_mentions": (400, 100, "Too many mentions", {"subcode": 2207040}),
-        "bad_type": (400, 100, "Unknown media type", {"subcode": 2207023}),
-        "bad_gateway": (502, 2, "Bad gateway", {}),
-    }.items()
-} | {
-    name: {"endpoint": CREATE, "status": 400, "body": body(code, message, subcode=subcode)}
-    for name, (code, message, subcode) in {
-        "fetch_timeout": (-2, "Takes too long to download the media", 2207003),
-        "creation_failed": (-1, "Create media fail, please try to re-create media", 2207032),
-        "upload_failed": (-1, "Unknown upload error", 2207053),
-        "fetch_failed": (9004, "Only photo or video can be accepted as media type.", 2207052),
-    }.items()
-}
-
 
 @dataclass
 class Account:
@@ -158,8 +119,22 @@ class InstagramServer(ContainerServer, Pages):
         given = {name: value for name, value in given.items() if name in PARAMETERS}
         kind = self._kind(given)
         self._check_kind(kind, given)
+        self._check_rights(account, token, given)
         children = self.children_of(account.id, given, 2, 10) if kind == "CAROUSEL" else ()
-        return self.contain(account.id, given, children)
+        made = self.contain(account.id, given, children)
+        address = {"uri": f"https://rupload.facebook.com{UPLOAD_ROOT}/{made['id']}"} if "upload_type" in given else {}
+        return made | address
+
+    @route("POST", f"{UPLOAD_ROOT}/:container")
+    def upload(self, request):
+        """The bytes of a video from `offset` on."""
+        page, one = self.uploader(request), self.containers.get(request.args["container"])
+        if one is None or one.upload is None or self.accounts_of[one.owner].page != page:
+            return Answer(401, upload_error("NotAuthorizedError", "The user is not authorized"))
+        if self.state_of(one) != "IN_PROGRESS":
+            return Answer(400, upload_error("ProcessingFailedError", "Request processing failed"))
+        one.upload.take(request)
+        return {"success": True, "message": "Upload successful."}
 
     @api("POST", f"{ROOT}/:user/media_publish", needs=("creation_id",))
     def media_publish(self, request, token, given):
@@ -188,11 +163,21 @@ class InstagramServer(ContainerServer, Pages):
         account = self._own(post["owner"], token, "manage_comments")
         if post["kind"] == "STORIES":
             raise Refusal(100, "(#100) Stories take no comments")
+        if not post.get("open", True):
+            raise Refusal(100, "(#100) Comments are closed")
         one = {"id": self.new_id(), "text": given["message"], "timestamp": stamp(self.now()), "username": account.username}
         self.comments.setdefault(post["id"], []).append(one)
         if "fields" in given:
             raise Refusal(20, "Cannot read the comment", subcode=1772107)
         return {"id": one["id"]}
+
+    @api("POST", f"{ROOT}/:media", needs=("comment_enabled",))
+    def change(self, request, token, given):
+        """Opens or closes the comments of a post."""
+        post = self._post(request.args["media"])
+        self._own(post["owner"], token, "manage_comments")
+        post["open"] = flag(given, "comment_enabled", True)
+        return {"success": True}
 
     @api("GET", f"{ROOT}/:media/comments", params=("limit", "after"))
     def read_comments(self, request, token, given):
@@ -212,7 +197,8 @@ class InstagramServer(ContainerServer, Pages):
             return pick(account.node(), fields, "IGUser")
         if one := self.containers.get(name):
             self._own(one.owner, token, "basic")
-            return pick(self.ask(one), fields, "IGContainer")
+            sent = one.upload and {"uploading_phase": {"status": "in_progress", "bytes_transferred": len(one.upload.data)}}
+            return pick({**self.ask(one), "video_status": sent}, fields, "IGContainer")
         return pick(self._post_node(self._post(name)), fields, "IGMedia")
 
     # private
@@ -244,14 +230,16 @@ class InstagramServer(ContainerServer, Pages):
             raise Refusal(100, "The media type is not known", subcode=2207023)
         if wrong := given.keys() - TAKES[kind]:
             raise Refusal(100, f"(#100) A container of {kind} takes no {sorted(wrong)[0]}")
-        files = [name for name in ("image_url", "video_url", "children") if given.get(name)]
-        needed = {"IMAGE": ["image_url"], "REELS": ["video_url"], "CAROUSEL": ["children"]}.get(kind)
-        if len(files) != 1 or (needed and files != needed):
+        files = [name for name in ("image_url", "video_url", "upload_type", "children") if given.get(name)]
+        needed = {"IMAGE": {"image_url"}, "REELS": VIDEO, "CAROUSEL": {"children"}}.get(kind, VIDEO | {"image_url"})
+        if len(files) != 1 or files[0] not in needed or given.get("upload_type", "resumable") != "resumable":
             raise Refusal(100, "(#100) The parameter image_url is required")
-        if kind == "ITEM" and (files == ["video_url"]) != ("media_type" in given):
+        if kind == "ITEM" and (files[0] in VIDEO) != ("media_type" in given):
             raise Refusal(100, "(#100) A video of a carousel needs media_type=VIDEO, an image none")
         self._check_texts(given)
         self._check_options(kind, given)
+        self._check_tags(kind, given, "user_tags", "username")
+        self._check_tags(kind, given, "product_tags", "product_id")
 
     def _check_texts(self, given):
         caption = given.get("caption", "")
@@ -259,22 +247,23 @@ class InstagramServer(ContainerServer, Pages):
             raise Refusal(36004, "The caption was too long", subcode=2207010)
         if len(re.findall(r"(?<![\w.])@\w", caption)) > MENTIONS:
             raise Refusal(100, "Too many mentions", subcode=2207040)
-        if len(given.get("alt_text", "")) > ALT_TEXT or ("alt_text" in given and "video_url" in given):
+        if len(given.get("alt_text", "")) > ALT_TEXT or ("alt_text" in given and VIDEO & given.keys()):
             raise Refusal(100, "(#100) alt_text is too long, or not for this file")
 
     def _check_options(self, kind, given):
         for name in ("is_carousel_item", "is_ai_generated", "is_paid_partnership", "share_to_feed"):
             flag(given, name, False)
-        names = structure(given, "collaborators", list)
-        if len(names) > 3 or any(not isinstance(name, str) for name in names):
-            raise Refusal(100, "(#100) Too many collaborators")
-        for tag in structure(given, "user_tags", list):
-            where = {"x", "y"} & tag.keys()
-            if not isinstance(tag.get("username"), str) or tag.keys() - {"username", "x", "y"}:
-                raise Refusal(100, "(#100) user_tags needs usernames")
-            fits = {"IMAGE": len(where) == 2, "ITEM": len(where) == 2 and "image_url" in given, "REELS": not where}
-            if not fits.get(kind, True):
-                raise Refusal(100, "(#100) user_tags has positions that do not fit")
+        for name, most in {"collaborators": 3, "branded_content_sponsor_ids": 2}.items():
+            names = structure(given, name, list)
+            if len(names) > most or any(not isinstance(name, str) for name in names):
+                raise Refusal(100, f"(#100) Too many {name}")
+        music = structure(given, "audio_configuration", dict)
+        volumes = [value for name, value in music.items() if name != "audio_id"]
+        if music and (not isinstance(music.get("audio_id"), str) or music.keys() - {"audio_id", "audio_volume", "video_volume"}
+                      or not all(isinstance(volume, int) and 0 <= volume <= 100 for volume in volumes)):
+            raise Refusal(100, "(#100) Invalid audio_configuration")
+        if not given.get("cover_url", "https://").startswith(("http://", "https://")):
+            raise Refusal(9004, "The cover could not be fetched from this URI", subcode=2207052)
         if "thumb_offset" in given and not given["thumb_offset"].isdecimal():
             raise Refusal(1, "Thumbnail offset", subcode=2207057)
         if "location_id" in given and not given["location_id"].isdecimal():
@@ -282,6 +271,24 @@ class InstagramServer(ContainerServer, Pages):
         trial = structure(given, "trial_params", dict)
         if trial and trial.get("graduation_strategy") not in ("MANUAL", "SS_PERFORMANCE"):
             raise Refusal(100, "(#100) Invalid trial_params")
+
+    def _check_tags(self, kind, given, name, whom):
+        tags = structure(given, name, list)
+        for tag in tags:
+            where = {"x", "y"} & tag.keys()
+            if not isinstance(tag.get(whom), str) or tag.keys() - {whom, "x", "y"}:
+                raise Refusal(100, f"(#100) {name} needs {whom}")
+            fits = {"IMAGE": len(where) == 2, "ITEM": len(where) == 2 and "image_url" in given, "REELS": not where}
+            if not fits.get(kind, True):
+                raise Refusal(100, f"(#100) {name} has positions that do not fit", subcode=2207036)
+        if name == "product_tags" and len(tags) > PRODUCTS:
+            raise Refusal(100, "(#100) Too many products", subcode=2207037)
+
+    def _check_rights(self, account, token, given):
+        if {"upload_type", "audio_configuration", "product_tags"} & given.keys() and account.page is None:
+            raise Refusal(100, "(#100) This is for accounts with a Page")
+        if "product_tags" in given and not SHOPPING <= token.scopes:
+            raise Refusal(10, "(#10) Requires instagram_shopping_tag_products permission", status=403)
 
     def _post(self, name):
         post = next((post for post in self.posts if post["id"] == name), None)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from urllib.parse import parse_qsl, urlencode
 
-from tests.standins.server import Answer, Network, Part, parse_json, parse_multipart, route
+from tests.standins.server import Answer, Network, Part, parse_json, parse_multipart, route, sniff
 
 ROOT = "/v25.0"
 SHORT, LONG, CODE_LIFE = 3600, 5_184_000, 3600      # seconds: tokens fresh from a login, exchanged ones, codes
@@ -280,6 +280,37 @@ def page_of(found: list, given: dict, render) -> dict:
     return shown
 
 
+def upload_error(kind, message, retriable=False):
+    """The body of a failure of the upload host."""
+    return {"debug_info": {"retriable": retriable, "type": kind, "message": message}}
+
+
+class Upload:
+    """A video that goes up in one piece, and after an interruption from where it stopped."""
+
+    def __init__(self):
+        self.size, self.data = None, bytearray()
+
+    @property
+    def complete(self):
+        """Whether all of it is there."""
+        return len(self.data) == self.size
+
+    def take(self, request):
+        """The bytes of a request, from `offset` on. Raises Answer for what the upload host refuses."""
+        size, offset = request.headers.get("file_size"), request.headers.get("offset")
+        if request.media_type != "application/octet-stream" or self.complete:
+            raise Answer(400, upload_error("ProcessingFailedError", "Request processing failed"))
+        if offset != str(len(self.data)) or not (size or "").isdecimal() or self.size not in (None, int(size)):
+            raise Answer(400, upload_error("OffsetInvalidError", f"Expected offset {len(self.data)}"))
+        self.size = int(size)
+        self.data += request.body
+        if not self.complete:
+            raise Answer(400, upload_error("PartialRequestError", "Partial request (did not match length of file)"))
+        if sniff(bytes(self.data[:64])) not in ("video/mp4", "video/quicktime"):
+            raise Answer(400, upload_error("ProcessingFailedError", "Request processing failed"))
+
+
 @dataclass
 class Page:
     """One Page; `business` is the one that owns it, and then /me/accounts does not list it."""
@@ -301,6 +332,13 @@ class Pages(Graph):
     def __init__(self, port=0):
         super().__init__(port)
         self.pages: dict[str, Page] = {}
+
+    def uploader(self, request) -> str:
+        """The Page whose token an upload brings. Raises Answer for a token that is none, or dead."""
+        token = self.tokens.get(request.headers.get("Authorization", "").removeprefix("OAuth "))
+        if token is None or token.problem:
+            raise Answer(401, upload_error("NotAuthorizedError", "The user is not authorized"))
+        return token.owner
 
     def add_user(self, name="ann", token=None, scopes=None) -> str:
         """A person who may log in, with a long-lived token if one is given."""
