@@ -51,6 +51,10 @@ class MethodNotAllowed(ApiError):
     status, code = 405, "bad_request"
 
 
+class RequestTimeout(ApiError):
+    status, code = 408, "bad_request"
+
+
 class InvalidState(ApiError):
     status, code = 409, "invalid_state"
 

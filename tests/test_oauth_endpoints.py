@@ -1,13 +1,21 @@
 """The addresses that programs speak to: what they answer when something around them fails, and to scripts of other origins."""
 
+import asyncio
 import hashlib
+import socket
+import time
+from contextlib import ExitStack
+from urllib.parse import urlsplit
 
 import pytest
 
+from handlers.errors import RequestTimeout
+from handlers.pages import whole
 from storage import keys
 from tests.browser import page
 from tests.person import BACK, Person, address, answered, app, can_sign_in, form
 from tests.service import Answer, Http, start_api
+from tests.wire import chunked, head, raw
 
 ORIGIN = {"Origin": "https://app.example"}
 METADATA = "/.well-known/oauth-authorization-server"
@@ -66,6 +74,38 @@ def test_a_form_that_is_none_is_refused_as_oauth_refuses(api_url, kind, body):
 def test_a_form_that_is_too_large_is_refused_as_oauth_refuses(api_url, path):
     answer = Http(api_url).request("POST", path, body=b"code=" + b"x" * 70_000, headers={"Content-Type": FORM})
     assert (answer.status, answer.headers["Content-Type"], answer.body["error"]) == (413, "application/json", "invalid_request")
+
+
+def test_a_form_in_chunks_is_a_form(api_url):
+    sent = head("POST", "/oauth/token", f"Content-Type: {FORM}", "Transfer-Encoding: chunked") + chunked(b"grant_type=", b"password")
+    answer = raw(api_url, sent)
+    assert (answer.status, answer.body["error"]) == (400, "unsupported_grant_type")
+
+
+def test_forms_that_do_not_arrive_keep_nobody_out(api_url):
+    """Far more of them than there are threads."""
+    started = head("POST", "/oauth/token", f"Content-Type: {FORM}", "Content-Length: 5000") + b"grant"
+    with ExitStack() as stack:
+        for _ in range(60):
+            stack.enter_context(socket.create_connection(urlsplit(api_url).netloc.split(":"), timeout=20)).sendall(started)
+        asked = time.monotonic()
+        for _ in range(8):
+            page(Http(api_url).get("/oauth/authorize?client_id=app_x"), 400)
+        assert time.monotonic() - asked < 5
+
+
+def test_a_form_that_does_not_arrive_is_given_up():
+    async def part():
+        if not parts:
+            await asyncio.sleep(30)
+        return parts.pop()
+
+    parts = [{"type": "http.request", "body": b"grant", "more_body": True}]
+    with pytest.raises(RequestTimeout):
+        asyncio.run(whole({}, part, 0.05))
+    parts = [{"type": "http.disconnect"}, {"type": "http.request", "body": b"grant", "more_body": True}]
+    assert asyncio.run(whole({}, part)) is None
+    assert len(asyncio.run(whole({"content-length": "65537"}, part))) > 65_536      # nothing is waited for
 
 
 def preflight(url, path, method):

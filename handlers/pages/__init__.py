@@ -1,10 +1,14 @@
 """The pages that people see in a browser, as a Flask application beside the API."""
 
+import asyncio
+
 from a2wsgi import WSGIMiddleware
 from flask import Flask, redirect, request
+from starlette.datastructures import Headers, MutableHeaders
 from werkzeug.exceptions import HTTPException
 
 from handlers.connect import CALLBACK, Ended, Offer, Over, choose, come_back
+from handlers.errors import RequestTimeout
 from handlers.oauth import REVOKE, TOKEN
 from handlers.pages import authorize, sign_in
 from handlers.pages.render import away, failed, guarded, page
@@ -12,8 +16,9 @@ from storage.database import DatabaseAway
 
 CHOICE = "/connect/choice"
 METHODS = {CALLBACK: ["GET", "HEAD"], CHOICE: ["POST"], **sign_in.METHODS, **authorize.METHODS}
-THREADS = 8             # people of one process whose network is being asked at this moment
+THREADS = 8             # people of one process whose network is being asked at this moment; as many for all else
 FORM_BYTES = 65_536
+FORM_TIME = 15.0        # seconds in which a form must have arrived
 FORM = "The form is too old, too large, or not one of ours."
 
 
@@ -21,11 +26,47 @@ class Pages:
     """Answers the paths of METHODS itself and passes everything else on."""
 
     def __init__(self, app, services, scopes):
-        self.app, self.pages = app, WSGIMiddleware(_create(services, scopes), workers=THREADS)
+        pages = _create(services, scopes)
+        # A network that takes its time must keep nobody from signing in, and no program from its tokens.
+        connecting, others = (WSGIMiddleware(pages, workers=THREADS) for _ in range(2))
+        self.app, self.pages = app, {path: connecting if path in (CALLBACK, CHOICE) else others for path in METHODS}
 
     async def __call__(self, scope, receive, send):
-        ours = scope["type"] == "http" and scope["path"] in METHODS
-        await (self.pages if ours else self.app)(scope, receive, send)
+        page = self.pages.get(scope["path"]) if scope["type"] == "http" else None
+        if page is None:
+            return await self.app(scope, receive, send)
+        form = await whole(Headers(scope=scope), receive)
+        if form is None:
+            return None
+        headers = MutableHeaders(raw=list(scope["headers"]))
+        del headers["transfer-encoding"]
+        headers["content-length"] = str(len(form))
+
+        async def at_once():
+            return {"type": "http.request", "body": form, "more_body": False}
+
+        return await page({**scope, "headers": headers.raw}, at_once, send)
+
+
+async def whole(headers, receive, seconds=FORM_TIME):
+    """The body of a request, before it takes one of the few threads; of one that is too large, so much that this shows.
+
+    None when the caller has gone. Raises RequestTimeout for what does not arrive within `seconds`.
+    """
+    declared = headers.get("content-length", "0")
+    if int(declared) > FORM_BYTES:
+        return b" " * (FORM_BYTES + 1)
+    form, more = b"", True
+    try:
+        async with asyncio.timeout(seconds):
+            while more and len(form) <= FORM_BYTES:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    return None
+                form, more = form + message.get("body", b""), message.get("more_body", False)
+    except TimeoutError:
+        raise RequestTimeout(f"the body did not arrive within {seconds:g} seconds", headers={"Connection": "close"}) from None
+    return form
 
 
 def _create(services, scopes):
