@@ -1,25 +1,20 @@
-"""The document at work: which operation a request is, and whether its parameters and body are what the document says.
+"""The document at work: its operations, and what breaks their schemas.
 
 Everything is compiled once at the start. Connexion loads and routes the same document; its own validation is not used,
 since it takes a string "null" for null, ignores formats and answers 500 to hostile JSON.
 """
 
-import json
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl
 
 import jsonschema_rs
 import yaml
-from starlette.datastructures import Headers
 
-from handlers.errors import BadRequest, Detail, PayloadTooLarge, Unprocessable, UnsupportedMediaType
-from handlers.exchange import exchange_of
-from handlers.gate import BODY_CAP
+from handlers.errors import Detail, Unprocessable
 
 DOCUMENT = Path(__file__).parents[1] / "openapi" / "openapi.yaml"
 METHODS = ("get", "put", "post", "delete", "patch")
@@ -28,7 +23,6 @@ PATH_LENGTH = 500
 PROBLEMS = 100          # details in one answer; a hostile body can break more rules than anyone will read
 SURROGATE = re.compile("[\ud800-\udfff]")
 LAST_YEAR = 9998        # of a time, so that no offset leads out of the calendar
-DEPTH = 50              # levels of nesting in a body; the document needs eight
 
 
 @dataclass(frozen=True)
@@ -62,7 +56,6 @@ class Operation:
     parameters: tuple[Parameter, ...]
     body: Any = None
     body_required: bool = False
-    pattern: Any = field(default=None, repr=False)
 
 
 class Contract:
@@ -75,18 +68,19 @@ class Contract:
         self.operations = {operation.id: operation for operation in self._operations()}
         # What each scope allows, in words: the document is the one place that tells.
         self.scopes = self.document["components"]["securitySchemes"]["oauth2"]["flows"]["authorizationCode"]["scopes"]
-        # Literal paths come first: /v1/ideas/today is not the idea "today".
-        self._routes = sorted(self.operations.values(), key=lambda operation: "{" in operation.path)
+        self._methods, self._patterns = {}, {}
+        for path in self.document["paths"]:
+            methods = {operation.method for operation in self.operations.values() if operation.path == path}
+            allowed = sorted(methods | ({"HEAD"} if "GET" in methods else set()))
+            self._methods[path] = allowed
+            if "{" in path:
+                self._patterns[re.compile(re.sub(r"\{[^}]+\}", "[^/]+", path))] = allowed
 
     def methods(self, path: str) -> list[str]:
         """The methods that the document allows at `path`, HEAD with every GET; empty for an unknown path."""
-        found = next((operation.path for operation in self._routes if operation.pattern.fullmatch(path)), None)
-        methods = {operation.method for operation in self._routes if operation.path == found}
-        return sorted(methods | ({"HEAD"} if "GET" in methods else set()))
-
-    def of(self, scope) -> Operation | None:
-        """The operation that Connexion routed this ASGI scope to; None where it is none."""
-        return self.operations.get(scope["extensions"]["connexion_routing"]["operation_id"])
+        # Literal paths come first: /v1/ideas/today is not the idea "today".
+        known = self._methods.get(path)
+        return known or next((methods for pattern, methods in self._patterns.items() if pattern.fullmatch(path)), [])
 
     def validator(self, schema: dict):
         """A compiled validator for `schema`, which may refer to the components of the document."""
@@ -96,7 +90,7 @@ class Contract:
 
     def _reachable(self, schema, found):
         """The component schemas that `schema` refers to, over any number of steps: what each validator keeps in memory."""
-        for _, _, name in _walk(schema):
+        for _, _, name in walk(schema):
             name = name.removeprefix("#/components/schemas/") if isinstance(name, str) else None
             if name in self.schemas and name not in found:
                 found[name] = self.schemas[name]
@@ -112,12 +106,11 @@ class Contract:
     def _operation(self, path, method, spec, shared):
         body = spec.get("requestBody", {})
         media = body.get("content", {}).get("application/json")
-        pattern = re.compile(re.sub(r"\{[^}]+\}", "[^/]+", path))
         return Operation(
             id=spec["operationId"], method=method.upper(), path=path, tag=spec["tags"][0], scope=spec.get("x-required-scope"),
             limit=spec.get("x-rate-limit", "requests"),
             public=spec.get("security") == [], parameters=tuple(self._parameter(one) for one in [*shared, *spec.get("parameters", [])]),
-            body=self.validator(media["schema"]) if media else None, body_required=body.get("required", False), pattern=pattern)
+            body=self.validator(media["schema"]) if media else None, body_required=body.get("required", False))
 
     def _parameter(self, spec):
         spec = self._resolve(spec)
@@ -133,101 +126,7 @@ class Contract:
         return node
 
 
-class Validation:
-    """Checks the request against its operation and leaves the values in the exchange. After routing and security."""
-
-    def __init__(self, app, contract):
-        self.app, self.contract = app, contract
-
-    async def __call__(self, scope, receive, send):
-        operation = self.contract.of(scope) if scope["type"] == "http" else None
-        if operation is not None:
-            exchange, headers = exchange_of(scope), Headers(scope=scope)
-            if operation.body is not None:
-                exchange.body = await _body(operation, headers, receive)
-            if not operation.public:
-                exchange.values = _values(operation, scope, headers)
-            # What Connexion takes for a form it parses once more by itself, and breaks on one without a boundary.
-            scope = {**scope, "headers": [(name, value) for name, value in scope["headers"] if name != b"content-type"]}
-        await self.app(scope, receive, send)
-
-
-async def _body(operation, headers, receive):
-    """The parsed and valid body; None where an optional one is absent."""
-    length = headers.get("content-length", "0")
-    if length.isascii() and length.isdigit() and int(length[:20]) > BODY_CAP:
-        raise PayloadTooLarge(f"the body is over {BODY_CAP} bytes")
-    raw = b""
-    kind = headers.get("content-type")
-    if kind is not None or operation.body_required:
-        _check_media_type(kind, headers.getlist("content-type"))
-    more = True
-    while more:
-        message = await receive()
-        raw += message.get("body", b"")
-        more = message.get("more_body", False)
-    if not raw and not operation.body_required:
-        return None
-    _check_media_type(kind, headers.getlist("content-type"))
-    body = parse_json(raw)
-    details = problems(operation.body, body, "")
-    if details:
-        raise Unprocessable.of(details)
-    return body
-
-
-def _check_media_type(kind, all_of_them):
-    if kind is None or len(all_of_them) > 1 or kind.partition(";")[0].strip().lower() != "application/json":
-        raise UnsupportedMediaType("the Content-Type must be application/json")
-
-
-def _values(operation, scope, headers):
-    """Path, query and header parameters by name. Raises Unprocessable with everything that is wrong."""
-    query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True, encoding="utf-8", errors="surrogateescape")
-    known = {parameter.name for parameter in operation.parameters if parameter.place == "query"}
-    details = [Detail(_shown(name[:100].encode("ascii", "replace").decode()), "unknown_parameter",
-                      "this operation has no such query parameter") for name, _ in query if name not in known]
-    values = {}
-    for parameter in operation.parameters:
-        given = _given(parameter, scope, query, headers)
-        if len(given) > 1:
-            details.append(Detail(parameter.name, "repeated", f"{parameter.name} may be given once"))
-        elif given:
-            value = parameter.read(given[0])
-            wrong = problems(parameter.validator, value, "")
-            if wrong and parameter.place == "path":
-                value, wrong = "", []       # an id that nobody has: malformed and unknown get the same answer
-            details += [Detail(parameter.name, detail.rule, detail.message) for detail in wrong]
-            values[parameter.name] = value
-    if details:
-        raise Unprocessable.of(details[:PROBLEMS])
-    return values
-
-
-def _given(parameter, scope, query, headers):
-    if parameter.place == "path":
-        return [scope["path_params"][parameter.name]]
-    if parameter.place == "header":
-        return headers.getlist(parameter.name)
-    return [value for name, value in query if name == parameter.name]
-
-
-def parse_json(raw: bytes) -> Any:
-    """The JSON value in `raw`. Raises BadRequest for what is not JSON of RFC 8259 with unique names, 50 levels deep at most."""
-    try:
-        body = json.loads(raw.decode("utf-8"), object_pairs_hook=_unique, parse_float=_number, parse_constant=_no_constant)
-    except UnicodeDecodeError:
-        raise BadRequest("the body is not UTF-8") from None
-    except RecursionError:
-        raise BadRequest("the body is nested too deeply") from None
-    except ValueError as error:
-        raise BadRequest(str(error) if isinstance(error, _Refused) else "the body is not valid JSON") from None
-    if any(depth > DEPTH for depth, _, _ in _walk(body)):
-        raise BadRequest("the body is nested too deeply")
-    return body
-
-
-def _walk(value):
+def walk(value):
     """Every value inside `value` with its depth and pointer. Without recursion: the nesting is the sender's choice."""
     waiting = [(0, "", value)]
     while waiting:
@@ -240,34 +139,13 @@ def _walk(value):
             waiting += [(depth + 1, f"{path}/{position}", inner) for position, inner in enumerate(item)]
 
 
-class _Refused(ValueError):
-    """JSON that Python would take and we do not; the text may be shown."""
-
-
-def _unique(pairs):
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise _Refused("the body names a member twice in one object")
-    return found
-
-
-def _number(text):
-    """1.0 and 1e3 are integers, in JSON Schema and for whoever sent them."""
-    number = float(text)
-    return int(number) if number.is_integer() else number
-
-
-def _no_constant(name):
-    raise _Refused(f"{name} is not JSON")
-
-
 def problems(validator, value, base: str) -> list[Detail]:
     """Every way in which `value` breaks the validator's schema, as Details whose paths start with `base`."""
     # Half a surrogate pair is no text: no pattern sees it, the compiled validators choke on it, and PostgreSQL refuses it.
     found = [Detail((base + path)[:PATH_LENGTH], "unicode", "half a surrogate pair is no character")
-             for _, path, item in _walk(value) if isinstance(item, str) and SURROGATE.search(item)]
+             for _, path, item in walk(value) if isinstance(item, str) and SURROGATE.search(item)]
     if not found:
-        found = [Detail(base + _pointer(error.instance_path), _rule(error), _shown(error.message[:MESSAGE_LENGTH]))
+        found = [Detail(base + _pointer(error.instance_path), _rule(error), shown(error.message[:MESSAGE_LENGTH]))
                  for error in islice(validator.iter_errors(value), PROBLEMS)]
     return found[:PROBLEMS]
 
@@ -277,10 +155,10 @@ def _pointer(path):
 
 
 def _escape(name):
-    return _shown(name.encode("utf-8", "replace").decode().replace("~", "~0").replace("/", "~1"))
+    return shown(name.encode("utf-8", "replace").decode().replace("~", "~0").replace("/", "~1"))
 
 
-def _shown(text):
+def shown(text):
     """`text` without NUL: a sender may have named a member so, and our answers promise to hold none."""
     return text.replace("\0", "\N{REPLACEMENT CHARACTER}")
 

@@ -38,7 +38,10 @@ def validate_post(caller, body, services):
 
 def get_post(caller, id_):
     """GET /v1/posts/{id}"""
-    return ok(_post(caller, id_).to_dict())
+    found = posts.read(caller, id_)
+    if found is None:
+        raise _unknown()
+    return ok(found)
 
 
 def list_posts(caller, client_id, status, from_, to, limit, cursor):
@@ -96,8 +99,12 @@ def retry_post(caller, id_, body, keep):
 def _post(caller, id_):
     post = Post.of(caller).where(Post.id == id_).get_or_none()
     if post is None:
-        raise NotFound("there is no such post")
+        raise _unknown()
     return post
+
+
+def _unknown():
+    return NotFound("there is no such post")
 
 
 def _record(caller, action, post_id, **detail):

@@ -1,46 +1,42 @@
 """From a bearer credential to a caller who may do this: credential, plan, scope, rate limit, in this order."""
 
-from anyio import to_thread
-from starlette.datastructures import Headers
-
 from handlers.errors import Forbidden, RateLimited, Unauthorized
-from handlers.exchange import exchange_of
 from handlers.oauth import RESOURCE_METADATA
 from storage import buckets, keys
-from storage.database import database
 
 REALM = 'Bearer realm="posthorn"'     # RFC 6750 section 3
 
 
 class Security:
-    """Leaves the caller in the exchange, or refuses. After routing, before the body is read."""
+    """Tells who asks and whether they may."""
 
-    def __init__(self, app, contract, config):
-        self.app, self.contract = app, contract
+    def __init__(self, config):
         self.limits = {"requests": config.rate_limit, "fetches": config.fetch_rate_limit, "captions": config.caption_rate_limit}
         self.failed_limit = config.failed_credentials_limit
         self.challenge = f'{REALM}, resource_metadata="{config.base_url}{RESOURCE_METADATA}"'     # RFC 9728 section 5.1
 
-    async def __call__(self, scope, receive, send):
-        if scope["type"] == "http":
-            operation = self.contract.of(scope)
-            if operation is not None and not operation.public:
-                token = self._token(Headers(scope=scope))
-                address = scope["client"][0] if scope.get("client") else ""
-                await to_thread.run_sync(self._admit, exchange_of(scope), operation, token, address)
-        await self.app(scope, receive, send)
+    def token(self, scope) -> str:
+        """The bearer token of an ASGI scope. Raises Unauthorized where there is not exactly one."""
+        given = [value for name, value in scope["headers"] if name == b"authorization"]
+        if not given:
+            raise Unauthorized("this needs a credential: Authorization: Bearer <API key or access token>",
+                               headers={"WWW-Authenticate": self.challenge})
+        scheme, _, token = given[0].decode("latin-1").partition(" ")
+        if len(given) > 1 or scheme.lower() != "bearer" or not token.strip():
+            raise self._unauthorized("the Authorization header must be one Bearer credential", "invalid_request")
+        return token.strip()
 
-    def _admit(self, exchange, operation, token, address):
-        with database.connection_context():
-            caller = keys.identify(token)
-            if caller is None:
-                self._refuse_credential(address)
-            exchange.caller = caller
-            self._take(exchange, operation)
+    def admit(self, exchange, operation, token, scope) -> None:
+        """Leaves the caller and the allowance in the exchange. Raises Unauthorized, Forbidden or RateLimited."""
+        caller = keys.identify(token)
+        if caller is None:
+            self._refuse_credential(scope["client"][0] if scope.get("client") else "")
+        exchange.caller = caller
+        self._take(exchange, operation)
 
     def _take(self, exchange, operation):
         """Plan and scope first: what is forbidden costs no token, but its answer tells the allowance as well."""
-        caller, limit, exchange.limit = exchange.caller, self.limits[operation.limit], operation.limit
+        caller, limit = exchange.caller, self.limits[operation.limit]
         bucket = f"{caller.credential_id}:{operation.limit}"
         if not caller.plan_active or operation.scope not in caller.scopes:
             exchange.allowance = buckets.peek(bucket, limit)
@@ -61,16 +57,6 @@ class Security:
             raise Forbidden("the team has no active plan")
         challenge = f'{self.challenge}, error="insufficient_scope", scope="{operation.scope}"'
         raise Forbidden(f"this needs the scope {operation.scope}", headers={"WWW-Authenticate": challenge})
-
-    def _token(self, headers):
-        given = headers.getlist("authorization")
-        if not given:
-            raise Unauthorized("this needs a credential: Authorization: Bearer <API key or access token>",
-                               headers={"WWW-Authenticate": self.challenge})
-        scheme, _, token = given[0].partition(" ")
-        if len(given) > 1 or scheme.lower() != "bearer" or not token.strip():
-            raise self._unauthorized("the Authorization header must be one Bearer credential", "invalid_request")
-        return token.strip()
 
     def _unauthorized(self, message, error):
         return Unauthorized(message, headers={"WWW-Authenticate": f'{self.challenge}, error="{error}"'})
