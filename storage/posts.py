@@ -26,7 +26,7 @@ class Post(Owned):
         return list(Target.select().where(Target.post_id == self.id).order_by(Target.position))
 
     def to_dict(self):
-        return operation(self.id, self.targets())
+        return operations([self])[0]
 
 
 class Target(Row):
@@ -78,9 +78,13 @@ class Target(Row):
         return Attachment.files(self.id)
 
     def to_dict(self):
+        """Needs no other columns than SHOWN."""
         wire = {"platform": self.platform, "status": self.status, "postId": self.platform_post_id, "url": self.url,
                 "error": self.error}
         return {name: value for name, value in wire.items() if value is not None}
+
+
+SHOWN = (Target.post_id, Target.platform, Target.status, Target.platform_post_id, Target.url, Target.error)
 
 
 class Attachment(Model):
@@ -233,10 +237,17 @@ def page(caller, *, client_id, status, since, until, limit, after):
     return found[:limit], len(found) > limit
 
 
+def read(caller, post_id):
+    """The post operation of one of the caller's posts, with one query; None where there is none."""
+    query = Post.of(caller).select(*SHOWN).join(Target, on=(Target.post_id == Post.id)).where(Post.id == post_id)
+    targets = list(query.order_by(Target.position).objects(Target))
+    return operation(post_id, targets) if targets else None
+
+
 def operations(some):
     """The post operations of several posts, in their order, with one query."""
     targets = {post.id: [] for post in some}
-    for target in Target.select().where(Target.post_id.in_(list(targets))).order_by(Target.position):
+    for target in Target.select(*SHOWN).where(Target.post_id.in_(list(targets))).order_by(Target.position):
         targets[target.post_id].append(target)
     return [operation(post.id, targets[post.id]) for post in some]
 
