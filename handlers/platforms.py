@@ -9,12 +9,14 @@ import orjson
 from handlers.responses import Answer, ok
 from platforms.files import sendable
 
+KEPT = {"Cache-Control": "private, no-cache"}     # by the caller alone, and asked for by its ETag before each use
+
 
 def list_platforms(services, if_none_match):
     """GET /v1/platforms, with an ETag."""
     answer, etag = _answer(services.platforms)
     if if_none_match is not None and (if_none_match.strip() == "*" or etag in if_none_match):
-        return Answer(304, b"", {"ETag": etag})
+        return Answer(304, b"", {"ETag": etag, **KEPT})
     return answer
 
 
@@ -22,7 +24,7 @@ def list_platforms(services, if_none_match):
 def _answer(registry):
     data = {"platforms": [_capability(registry[name]) for name in registry.names]}
     etag = f'"{hashlib.sha256(orjson.dumps(data)).hexdigest()[:32]}"'
-    return ok(data, headers={"ETag": etag}), etag
+    return ok(data, headers={"ETag": etag, **KEPT}), etag
 
 
 def _capability(platform):
