@@ -21,7 +21,8 @@ MAX_ANSWER = 1_048_576      # bytes; the largest answers that a connector asks f
 CHUNK = 65_536
 CALL = Timeouts(first_byte=30, total=60)    # a post that is slow to be confirmed costs more than a slow worker
 SLOWEST_UPLOAD = 250_000    # bytes a second: what is slower counts as stuck
-RESET_HEADERS = ("Retry-After", "RateLimit-Reset", "X-RateLimit-Reset", "X-Rate-Limit-Reset")
+# The headers of rate limits begin so, and end with -Remaining and -Reset. X has limits of a day beside the others.
+LIMITS = ("RateLimit", "X-RateLimit", "X-Rate-Limit", "X-App-Limit-24hour", "X-User-Limit-24hour")
 REQUIRED = object()
 
 THROTTLED = partial(Unavailable, throttled=True)
@@ -183,14 +184,19 @@ def retry_after(headers: Mapping, *, throttled: bool, now: float | None = None) 
     """The seconds that a network asks to wait for, None if it says nothing usable. `now` is in epoch seconds.
 
     `Retry-After` holds seconds or a date. When `throttled`, the time at which a rate limit starts anew is taken too: epoch
-    seconds at Bluesky and X, ISO 8601 at Mastodon, seconds from now in the IETF's draft; all are told by their looks.
+    seconds at Bluesky and X, ISO 8601 at Mastodon, seconds from now in the IETF's draft; all are told by their looks. Of
+    several limits the one that ends last counts, unless its headers say that something is left of it.
     """
     now = time.time() if now is None else now
-    for name in RESET_HEADERS if throttled else RESET_HEADERS[:1]:
-        wait = _seconds(str(headers.get(name, "")).strip(), now)
-        if wait is not None and wait > 0:
-            return wait
-    return None
+    wait = _until(headers, "Retry-After", now)
+    if wait <= 0 and throttled:
+        spent = [name for name in LIMITS if str(headers.get(f"{name}-Remaining", "0")).strip() == "0"]
+        wait = max((_until(headers, f"{name}-Reset", now) for name in spent), default=0)
+    return wait if wait > 0 else None
+
+
+def _until(headers, name, now):
+    return _seconds(str(headers.get(name, "")).strip(), now) or 0
 
 
 def _seconds(value, now):

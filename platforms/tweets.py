@@ -13,12 +13,16 @@ MENTIONS = re.compile(r"(?:@\w+ )+")        # that X itself puts before an answe
 
 @dataclass(frozen=True)
 class Sought:
-    """What a post has to be: its text as it was sent, the id of the post that it answers, the ids of its media, a poll."""
+    """What a post has to be: its text as it was sent, the id of the post that it answers, the ids of its media, a poll.
+
+    `quoted` is the id of the post that it quotes, None for any: X makes a quote of every post with an address of another.
+    """
 
     text: str
     reply_to: str | None = None
     media: tuple[str, ...] = ()
     poll: bool = False
+    quoted: str | None = None
 
 
 def seek(answer, sought):
@@ -39,7 +43,9 @@ def seek(answer, sought):
 def _look(answer, position, sought):
     """Whether a listed post is the sought one; None where only its links differ, which X may have written in another way."""
     at = "data", position
-    if _reply_to(answer, *at) != sought.reply_to:
+    if _related(answer, "replied_to", *at) != sought.reply_to:
+        return False
+    if sought.quoted and _related(answer, "quoted", *at) != sought.quoted:
         return False
     if bool(answer.field(*at, "attachments", "poll_ids", kind=list, default=[])) != sought.poll:
         return False
@@ -47,7 +53,8 @@ def _look(answer, position, sought):
     if media or sought.media:
         return media == sought.media        # which no other post can have
     note = ("note_tweet",) if answer.field(*at, "note_tweet", "text", default=None) else ()
-    return _same_text(answer, sought, *at, *note)
+    same = _same_text(answer, sought, *at, *note)
+    return None if sought.quoted and not same else same     # its text may end with an address that only X knows
 
 
 def _media(answer, *path):
@@ -57,10 +64,11 @@ def _media(answer, *path):
     return tuple(key.rpartition("_")[2] for key in keys)
 
 
-def _reply_to(answer, *path):
+def _related(answer, kind, *path):
+    """The id of the post that a post answers or quotes; None where it does no such thing."""
     count = len(answer.field(*path, "referenced_tweets", kind=list, default=[]))
     for number in range(count):
-        if answer.field(*path, "referenced_tweets", number, "type", default=None) == "replied_to":
+        if answer.field(*path, "referenced_tweets", number, "type", default=None) == kind:
             return answer.field(*path, "referenced_tweets", number, "id")
     return None
 
@@ -69,21 +77,23 @@ def _same_text(answer, sought, *path):
     count = len(answer.field(*path, "entities", "urls", kind=list, default=[]))
     links = [(answer.field(*path, "entities", "urls", number, "url", default=""),
               answer.field(*path, "entities", "urls", number, "expanded_url", default="")) for number in range(count)]
-    shown, ours = html.unescape(answer.field(*path, "text")), _plain(sought.text, sought.reply_to)
+    shown, ours = html.unescape(answer.field(*path, "text")), _plain(sought.text, sought)
     written = shown
     for short, target in links:
         written = written.replace(short, target) if short else written
-    if _plain(written, sought.reply_to) == ours:
+    if _plain(written, sought) == ours:
         return True
     around = re.split("|".join(re.escape(short) for short, _ in links if short) or "(?!)", shown)
-    alike = len(around) > 1 and "." in ours and _holds(ours, [_plain(part, sought.reply_to) for part in around])
+    alike = len(around) > 1 and "." in ours and _holds(ours, [_plain(part, sought) for part in around])
     return None if alike else False
 
 
-def _plain(text, reply_to):
-    """`text` without what X may write in another way: spaces, the schemes of links and a slash at their end, mentions."""
+def _plain(text, sought):
+    """`text` without what X may write in another way: spaces, ends of links, mentions, the address of what is quoted."""
+    if sought.quoted:
+        text = re.sub(rf"\S+/status/{sought.quoted}\b\S*", "", text)
     text = " ".join(unicodedata.normalize("NFC", text).split())
-    if reply_to:
+    if sought.reply_to:
         text = text[mentions.end():] if (mentions := MENTIONS.match(text)) else text
     return re.sub(r"https?://|/(?=\s|$)", "", text, flags=re.IGNORECASE)
 

@@ -4,30 +4,30 @@ import copy
 import re
 import time
 from dataclasses import replace
-from functools import partial
 
 from platforms.base import (GIF, JPEG, MB, MP4, PNG, QUICKTIME, WEBP, Absent, Account, Connected, ImageLimits, Limits, PostType,
-                            Problem, Profile, Published, VideoLimits, Waiting)
+                            Problem, Profile, Published, VideoLimits)
 from platforms.errors import Disconnected, PermissionMissing, PlatformError, Rejected, Unavailable, Unconfirmed
-from platforms.http import Upload
 from platforms.oauth import OAuthPlatform
 from platforms.text import tweet_weight
 from platforms.tweets import TWEET_FIELDS, Sought, seek
+from platforms.twitter_media import Uploads, digits, lost, preview_id, shown_ids
 
 STILL = ImageLimits(types=(JPEG, PNG, WEBP), max_bytes=5 * MB)
 LONG = 25_000                   # weighted characters with Premium; changelog of 2024-08-20
 PREMIUM = ("Premium", "PremiumPlus")    # subscription_type; what Basic may is not documented
 CASHTAG = re.compile(r"(?<!\S)\$[a-z]{1,6}(?:[._][a-z]{1,2})?(?=$|[\s!-/:-@\[-`{-~])", re.IGNORECASE)     # of twitter-text
 INVALID = re.compile("[\uFFFE\uFEFF\uFFFF]")
-CHUNK = MB                      # X's edge refuses chunks of 5 MB; 512 of these make the largest video, of at most 1000
-CHECKS = (1, 60)                # seconds between two looks at a file that is processed, whatever X asks for
 LISTED = 100                    # posts in a page, the most that there are
 SKEW = 120                      # seconds that our clock and that of X may differ
 SETTLED = 180                   # seconds after which a post that is there is listed, generously
+CAPPED = 3600                   # seconds until a cap on spending, or of a month, is tried again
 # Option of ours: parameter of a post.
 PARAMETERS = {"replySettings": "reply_settings", "communityId": "community_id", "shareWithFollowers": "share_with_followers",
               "forSuperFollowersOnly": "for_super_followers_only", "madeWithAi": "made_with_ai",
-              "paidPartnership": "paid_partnership"}
+              "paidPartnership": "paid_partnership", "quoteTweetId": "quote_tweet_id"}
+FILM = {"title": "title", "description": "description", "embeddable": "embeddable"}     # of the media of a post
+CALLS = {"WATCH_NOW": "watch_now", "VISIT_SITE": "visit_site"}
 # The ends of the types of problems that the operator solves, in the settings of the app, or a new login.
 APP_PROBLEMS = ("unsupported-authentication", "oauth1-permissions", "client-forbidden", "client-not-enrolled", "Forbidden")
 
@@ -36,8 +36,16 @@ def _no_credits(_, **words):
     return PlatformError("this server's app has no credits left at X: its operator has to buy some", rule="credits", **words)
 
 
-class Twitter(OAuthPlatform):
-    """An account of X, by the limits of accounts without Premium; Premium adds long texts, and more that is not known here."""
+def _capped(_, **words):
+    return Unavailable("X's cap on what this server's app may do is reached", retry_after=CAPPED, throttled=True, **words)
+
+
+class Twitter(Uploads, OAuthPlatform):
+    """An account of X, by the limits of accounts without Premium; Premium adds long texts, and more that is not known here.
+
+    Left out: X's articles, whose API is that of a text editor, edits, and what is for advertisers alone (cards, posts that no
+    timeline shows).
+    """
 
     name = "twitter"
     title = "X"
@@ -51,12 +59,14 @@ class Twitter(OAuthPlatform):
                           max_aspect_ratio=3, min_duration=0.5, max_duration=140),
         source="https://docs.x.com/x-api/media/quickstart/best-practices", reviewed_at="2026-11-21")
     post_types = {
-        "text": PostType(caption_required=True),
-        "image": PostType(images=(1, 4), options=("altTexts", "taggedUserIds")),
-        "video": PostType(videos=(1, 1)),
+        "text": PostType(caption_required=True, options=("quoteTweetId",)),
+        "image": PostType(images=(1, 4), options=("altTexts", "taggedUserIds", "sensitiveMedia")),
+        "video": PostType(images=(0, 1), videos=(1, 1), mixed=True, image=STILL,        # the image becomes the preview
+                          options=(*FILM, "callToAction", "subtitles", "sensitiveMedia")),
         "poll": PostType(caption_required=True, required=("poll",)),
     }
-    options = (*PARAMETERS, "inReplyToTweetId", "placeId", "thread")
+    options = ("replySettings", "inReplyToTweetId", "excludeReplyUserIds", "communityId", "shareWithFollowers", "placeId",
+               "forSuperFollowersOnly", "madeWithAi", "paidPartnership", "thread")
     follow_options = ("thread",)
     counts = "weighted characters"
     live = True
@@ -67,7 +77,7 @@ class Twitter(OAuthPlatform):
     settings = {"api_url": "https://api.x.com", "authorize_url": "https://x.com/i/oauth2/authorize",
                 "token_url": "https://api.x.com/2/oauth2/token", "public_url": "https://x.com",
                 "client_id": "", "client_secret": ""}
-    verdicts = {402: _no_credits, 403: Rejected, **dict.fromkeys(APP_PROBLEMS, PermissionMissing)}
+    verdicts = {402: _no_credits, 403: Rejected, "usage-capped": _capped, **dict.fromkeys(APP_PROBLEMS, PermissionMissing)}
 
     def measure(self, caption):
         """Weighted characters: a link counts 23, an emoji or a Chinese, Japanese or Korean character 2."""
@@ -92,8 +102,19 @@ class Twitter(OAuthPlatform):
             yield from _image_problems(f"media/{position}", item, len(content.media))
         if content.options.get("shareWithFollowers") and "communityId" not in content.options:
             yield Problem("options/communityId", "required", "shareWithFollowers is for posts to a community")
+        if "excludeReplyUserIds" in content.options and "inReplyToTweetId" not in content.options:
+            yield Problem("options/inReplyToTweetId", "required", "excludeReplyUserIds is for answers")
         if "thread" in content.options:
-            yield from self._thread_problems(content.options)
+            yield from self.thread_problems(content.options["thread"])
+            for option in ("communityId", "forSuperFollowersOnly"):
+                if content.options.get(option):
+                    yield Problem(f"options/{option}", "thread", "who would see further parts of such a thread is not known")
+
+    def thread_problems(self, texts):
+        """Of what X refuses in a text, the further parts of a thread may have nothing either."""
+        yield from super().thread_problems(texts)
+        for position, text in enumerate(texts):
+            yield from _text_problems(f"options/thread/{position}", "thread_text", text)
 
     def choices(self, credentials):
         """The one account, with the subscription that it has now."""
@@ -106,17 +127,6 @@ class Twitter(OAuthPlatform):
         """Who the account is."""
         return _profile(self._me(account))
 
-    def prepare(self, account, content, receipt):
-        """Uploads the media in chunks, waits until X has processed them, and describes them."""
-        if "media" not in receipt:
-            receipt = {"media": []}
-            yield receipt
-        for position in range(len(content.media)):
-            while (one := receipt["media"][position] if position < len(receipt["media"]) else {}).get("stage") != "ready":
-                one, wait = self._advance(account, content, position, receipt, one)
-                receipt = {**receipt, "media": [*receipt["media"][:position], one]}
-                yield receipt if wait is None else Waiting(receipt, wait)
-
     def publish(self, account, content, receipt):
         """Creates the post."""
         try:
@@ -125,7 +135,7 @@ class Twitter(OAuthPlatform):
             if not receipt["media"] or "media ids" not in (refusal.platform_message or "").lower():
                 raise
             return self._published_before(account, content, receipt, refusal)
-        return self._published(account, _digits(answer, "data", "id"))
+        return self._published(account, digits(answer, "data", "id"))
 
     def follow(self, account, content, receipt):
         """The further parts of the thread, each an answer to the one before."""
@@ -138,7 +148,7 @@ class Twitter(OAuthPlatform):
             post = {"text": texts[len(receipt["parts"])], "reply": {"in_reply_to_tweet_id": _last(receipt)}}
             yield {**receipt, "partAt": content.since_sending}       # by the database's clock, as the next run knows it too
             try:
-                part = _digits(self._create(account, post), "data", "id")
+                part = digits(self._create(account, post), "data", "id")
             except Unconfirmed:
                 raise
             except PlatformError:
@@ -151,8 +161,8 @@ class Twitter(OAuthPlatform):
         """Looks through what the account posted since the first sending."""
         if "media" not in receipt:
             return Absent()
-        sought = Sought(content.caption, content.options.get("inReplyToTweetId"), tuple(one["id"] for one in receipt["media"]),
-                        "poll" in content.options)
+        sought = Sought(content.caption, content.options.get("inReplyToTweetId"), tuple(shown_ids(content, receipt)),
+                        "poll" in content.options, content.options.get("quoteTweetId"))
         found = self._seek(account, sought, content.sent_ago)
         if isinstance(found, str):
             return self._published(account, found)
@@ -179,41 +189,13 @@ class Twitter(OAuthPlatform):
     def _create(self, account, post):
         return self._call(account, "POST", "tweets", json=post, commits=True)
 
-    def _advance(self, account, content, position, receipt, one):
-        """One step with one of the media: what is known of it after that, and seconds to wait, None for no wait."""
-        item, stage = content.media[position], one.get("stage")
-        if stage is None:
-            # The page on uploads ties videos of 512 MB to amplify_video; tweet_video is what posts of accounts take.
-            kind = "tweet_video" if item.is_video else "tweet_gif" if item.mime_type == GIF else "tweet_image"
-            answer = self._call(account, "POST", "media/upload/initialize", json={
-                "media_type": item.mime_type, "total_bytes": item.bytes, "media_category": kind})
-            return {"id": _digits(answer, "data", "id"), "stage": "upload", "chunks": 0}, None
-        media = partial(self._media, account, receipt)
-        if stage == "upload" and one["chunks"] * CHUNK < item.bytes:
-            _append(media, item, one)
-            return {**one, "chunks": one["chunks"] + 1}, None
-        if stage == "upload":
-            return _state(one, media("POST", f"media/upload/{one['id']}/finalize"))
-        if stage == "processing":
-            return _state(one, media("GET", "media/upload", query={"command": "STATUS", "media_id": one["id"]}))
-        if text := "".join(content.options.get("altTexts", ())[position:position + 1]):
-            media("POST", "media/metadata", json={"id": one["id"], "metadata": {"alt_text": {"text": text}}})
-        return {**one, "stage": "ready"}, None
-
-    def _media(self, account, receipt, method, path, **request):
-        """A call about an upload that X may have forgotten meanwhile."""
-        answer = self._call(account, method, path, accept=(400, 404), **request)
-        if answer.status in (400, 404):
-            raise _lost(receipt, answer.error())
-        return answer
-
     def _published_before(self, account, content, receipt, refusal):
         """The post that an earlier sending made of media that are gone now; if there is none, they are to be uploaded again."""
         found = self.find(account, content, receipt) if content.sent_ago else Absent()
         if found is None:
             raise Unconfirmed("X no longer knows the media: the post may have been published", **refusal.words) from None
         if isinstance(found, Absent):
-            raise _lost(receipt, refusal) from None
+            raise lost(receipt, refusal) from None
         return found
 
     def _settled(self, account, text, receipt, ago):
@@ -241,80 +223,40 @@ class Twitter(OAuthPlatform):
     def _published(self, account, tweet):
         return Published(tweet, f"{self.settings['public_url']}/{account.username}/status/{tweet}")
 
-    def _thread_problems(self, options):
-        for option in ("communityId", "forSuperFollowersOnly"):
-            if options.get(option):
-                yield Problem(f"options/{option}", "thread", "who would see the further parts of such a thread is not known")
-        for position, text in enumerate(options["thread"]):
-            path, length = f"options/thread/{position}", self.measure(text)
-            if not text.strip():
-                yield Problem(path, "thread_text_required", "a part of a thread needs a text")
-            if length > self.limits.caption:
-                yield Problem(path, "thread_text_length",
-                              f"the text has {length} {self.counts}; {self.title} allows {self.limits.caption}")
-            yield from _text_problems(path, "thread_text", text)
-
 
 def _profile(answer):
     name = answer.field("data", "username")
-    return Profile(_digits(answer, "data", "id"), name, answer.field("data", "name", default="") or name,
+    return Profile(digits(answer, "data", "id"), name, answer.field("data", "name", default="") or name,
                    answer.link("data", "profile_image_url", default=None))
-
-
-def _digits(answer, *path):
-    """An id, which goes into addresses."""
-    found = answer.field(*path)
-    if not re.fullmatch("[0-9]{1,19}", found):
-        raise answer.manner.fault()
-    return found
 
 
 def _post(content, receipt):
     options = content.options
     post = {"text": content.caption, **{PARAMETERS[name]: value for name, value in options.items() if name in PARAMETERS}}
     if receipt["media"]:
-        post["media"] = {"media_ids": [one["id"] for one in receipt["media"]]}
-        if "taggedUserIds" in options:
-            post["media"]["tagged_user_ids"] = options["taggedUserIds"]
+        post["media"] = _media(content, receipt)
     if poll := options.get("poll"):
         post["poll"] = {"options": poll["options"], "duration_minutes": poll["durationMinutes"]}
     if "inReplyToTweetId" in options:
         post["reply"] = {"in_reply_to_tweet_id": options["inReplyToTweetId"]}
+    if "excludeReplyUserIds" in options:
+        post["reply"]["exclude_reply_user_ids"] = options["excludeReplyUserIds"]
     if "placeId" in options:
         post["geo"] = {"place_id": options["placeId"]}
     return post
 
 
-def _append(media, item, one):
-    """Sends the next chunk of a file; `media` makes the call."""
-    start = one["chunks"] * CHUNK
-    size = min(CHUNK, item.bytes - start)
-    with item.open(start, size) as file:
-        media("POST", f"media/upload/{one['id']}/append", form={"segment_index": one["chunks"]},
-              files=[Upload("media", "chunk", "application/octet-stream", file, size)])
-
-
-def _state(one, answer):
-    """What an answer says of the processing of one of the media, and the seconds to wait for more."""
-    about = "data", "processing_info"
-    if answer.field("data", "id") != one["id"]:
-        raise answer.manner.fault()
-    state = answer.field(*about, "state", default="succeeded")
-    # X has been seen to stay in_progress with an error beside it.
-    if state == "failed" or answer.field(*about, "error", kind=dict, default=None):
-        code, message = (answer.field(*about, "error", name, default=None) for name in ("name", "message"))
-        raise Rejected("X could not process the media", rule="media", platform_code=code, platform_message=message)
-    if state == "succeeded":
-        return {**one, "stage": "processed"}, None
-    least, most = CHECKS
-    return {**one, "stage": "processing"}, min(max(answer.field(*about, "check_after_secs", kind=int, default=5), least), most)
-
-
-def _lost(receipt, refusal):
-    """The error for media that X does not know, or no longer: they are uploaded again, once."""
-    if "again" in receipt:
-        return refusal
-    return Unavailable("X has lost the uploaded media", receipt={**receipt, "media": [], "again": True}, **refusal.words)
+def _media(content, receipt):
+    """The media of a post, and what X shows with them."""
+    options = content.options
+    media = {"media_ids": shown_ids(content, receipt), **{FILM[name]: options[name] for name in options.keys() & FILM.keys()}}
+    if "taggedUserIds" in options:
+        media["tagged_user_ids"] = options["taggedUserIds"]
+    if preview := preview_id(content, receipt):
+        media["preview_media_id"] = preview
+    if call := options.get("callToAction"):
+        media["call_to_actions"] = {CALLS[call["type"]]: {"url": call["url"]}}
+    return media
 
 
 def _last(receipt):

@@ -5,7 +5,8 @@ import urllib3
 
 from tests.networks import twitter as network
 from tests.standins.shapes import List, Range, Text, wrongs
-from tests.standins.twitter import DUPLICATE_SECONDS, MEDIA_SECONDS
+from tests.standins.twitter import DUPLICATE_SECONDS
+from tests.standins.twitter_media import MEDIA_SECONDS
 
 HTTP = urllib3.PoolManager(retries=False, timeout=5)
 PNG, MP4 = b"\x89PNG\r\n\x1a\n" + b"p" * 60, b"\0\0\0\x18ftypisom" + b"v" * 60

@@ -7,35 +7,14 @@ import pytest
 
 from platforms.base import GIF, MB, Absent, Content, Published, Waiting
 from platforms.errors import Disconnected, PermissionMissing, PlatformError, Rejected, Unavailable, Unconfirmed
-from platforms.twitter import Twitter
-from tests.live import MP4, http_for, image, part_of, prepared, published, video
+from tests.live import MP4, image, part_of, prepared, published
 from tests.networks import twitter as network
-from tests.standins.twitter import APPEND, CREATE, FINALIZE, METADATA_CALL, STATUS
+from tests.networks.twitter import ann, film, net, twitter  # fixtures
+from tests.standins.twitter_rules import APPEND, CREATE, FINALIZE, METADATA_CALL, STATUS
 
 INITIALIZE, TIMELINE = "POST /2/media/upload/initialize", "GET /2/users/:id/tweets"
 POLL = {"options": ["yes", "no"], "durationMinutes": 60}
 LONG_AGO = 600.0
-
-
-@pytest.fixture
-def net():
-    with network.start() as net:
-        yield net
-
-
-@pytest.fixture
-def twitter(net):
-    return Twitter(http_for(net), network.settings(net))
-
-
-@pytest.fixture
-def ann(net):
-    return network.account(net)
-
-
-def film(data=MP4):
-    """A video that X takes."""
-    return replace(video(width=640, height=360), bytes=len(data), open=part_of(data))
 
 
 def sent(net):
@@ -51,7 +30,7 @@ def test_text(net, twitter, ann):
     assert sent(net) == [{"text": "hi"}] and len(net.requests) == 1
 
 
-def test_every_option(net, twitter, ann):
+def test_many_options_together(net, twitter, ann):
     other = net.add_post(ann.platform_id, "before")
     options = {"replySettings": "verified", "inReplyToTweetId": other["id"], "communityId": "77", "shareWithFollowers": True,
                "placeId": "5a110d312052166f", "forSuperFollowersOnly": False, "madeWithAi": True, "paidPartnership": True,
@@ -71,6 +50,49 @@ def test_images_with_alternative_texts(net, twitter, ann):
     assert [(one.data[-1], one.category, one.alt_text) for one in media] == [
         (1, "tweet_image", "zwölf"), (2, "tweet_image", None), (3, "tweet_image", None)]
     assert net.posts[0]["media"] == media and len(net.calls(METADATA_CALL)) == 1 and not net.calls(STATUS)
+
+
+def test_what_is_said_of_media_goes_in_one_call(net, twitter, ann):
+    options = {"altTexts": ["a", ""], "sensitiveMedia": ["adult_content", "other"]}
+    published(twitter, ann, Content("", media=(image(1), image(2)), options=options, key="k-1"))
+    warning = {"adult_content": True, "other": True}
+    assert [(one.alt_text, one.warning) for one in net.media.values()] == [("a", warning), (None, warning)]
+    assert len(net.calls(METADATA_CALL)) == 2
+
+
+@pytest.mark.parametrize("turned", [False, True], ids=["video first", "image first"])
+def test_an_image_beside_a_video_is_its_preview(net, twitter, ann, turned):
+    media = (image(5), film()) if turned else (film(), image(5))
+    content = Content("hi", media=media, options={"sensitiveMedia": ["other"]}, key="k-1", sent_ago=5.0)
+    receipt = prepared(twitter, ann, content)
+    result = twitter.publish(ann, content, receipt)
+    clip, still = sorted(net.media.values(), key=lambda one: one.category, reverse=True)
+    assert sent(net)[0]["media"] == {"media_ids": [clip.id], "preview_media_id": still.id}
+    assert (clip.warning, still.warning) == ({"other": True}, None)
+    assert twitter.find(ann, content, receipt) == result
+
+
+def test_a_video_with_all_that_x_shows_with_it(net, twitter, ann):
+    options = {"title": "How", "description": "By night", "embeddable": False,
+               "callToAction": {"type": "WATCH_NOW", "url": "https://bread.example/film"}}
+    published(twitter, ann, Content("hi", media=(film(),), options=options, key="k-1"))
+    assert sent(net)[0]["media"] == {
+        "media_ids": list(net.media), "title": "How", "description": "By night", "embeddable": False,
+        "call_to_actions": {"watch_now": {"url": "https://bread.example/film"}}}
+
+
+def test_subtitles(net, twitter, ann):
+    tracks = [network.TRACK, {"language": "en", "name": "English", "text": "WEBVTT\n\n00:00.000 --> 00:02.000\nFresh"}]
+    content = Content("hi", media=(film(),), options={"subtitles": tracks}, key="k-1")
+    receipt = prepared(twitter, ann, content)
+    seen = len(net.requests)
+    assert list(twitter.prepare(ann, content, receipt)) == [] and len(net.requests) == seen
+    twitter.publish(ann, content, receipt)
+    clip = net.posts[0]["media"][0]
+    assert [(one["language_code"], one["display_name"], one["text"]) for one in clip.subtitles] == [
+        ("DE", "Deutsch", network.SRT), ("EN", "English", tracks[1]["text"])]
+    assert [one.media_type for one in net.media.values()] == ["video/mp4", "text/srt", "text/vtt"]
+    assert sent(net)[0]["media"] == {"media_ids": [clip.id]}
 
 
 def test_gif(net, twitter, ann):
@@ -173,6 +195,34 @@ def test_an_answer_is_no_post_and_a_post_no_answer(net, twitter, ann):
     assert twitter.find(ann, replace(look, options={"inReplyToTweetId": "5"}), {"media": []}) == Absent()
 
 
+def test_a_quote_is_found_and_told_from_others(net, twitter, ann):
+    bob = net.add_post(net.add_user("bob"), "hello")
+    net.mentioned.add(bob["id"])
+    content = Content("hi", options={"quoteTweetId": bob["id"]}, key="k-1", sent_ago=LONG_AGO)
+    assert published(twitter, ann, content) == twitter.find(ann, content, {"media": []})
+    assert sent(net) == [{"text": "hi", "quote_tweet_id": bob["id"]}]
+    # The same is quoted, and how X has written the rest of it is not sure.
+    assert twitter.find(ann, replace(content, caption="bye"), {"media": []}) is None
+    assert twitter.find(ann, replace(content, options={"quoteTweetId": "7"}), {"media": []}) == Absent()
+
+
+@pytest.mark.parametrize("quoted", [False, True])
+def test_an_address_makes_a_quote_as_well(net, twitter, ann, quoted):
+    bob = net.add_post(net.add_user("bob"), "hello")
+    net.mentioned.add(bob["id"])
+    options = {"quoteTweetId": bob["id"]} if quoted else {}
+    content = Content(f"hi https://x.com/bob/status/{bob['id']}", options=options, key="k-1", sent_ago=LONG_AGO)
+    assert published(twitter, ann, content) == twitter.find(ann, content, {"media": []})
+    assert net.posts[-1]["quoted"] == bob["id"]
+
+
+def test_somebody_elses_post_is_quoted_by_few_apps_alone(net, twitter, ann):
+    bob = net.add_post(net.add_user("bob"), "hello")
+    with pytest.raises(Rejected) as caught:
+        published(twitter, ann, Content("hi", options={"quoteTweetId": bob["id"]}, key="k-1"))
+    assert caught.value.platform_code == "not-authorized-for-resource"
+
+
 def test_an_answer_is_found_although_x_adds_a_mention(net, twitter, ann):
     bob = net.add_post(net.add_user("bob"), "hello")
     net.mentioned.add(bob["id"])
@@ -255,6 +305,7 @@ def test_the_same_text_again_is_refused(net, twitter, ann):
     ("client_forbidden", PermissionMissing, "client-forbidden"),
     ("not_enrolled", PermissionMissing, "client-not-enrolled"), ("scope_missing", PermissionMissing, "Forbidden"),
     ("duplicate", Rejected, "403"), ("not_permitted", Rejected, "403"), ("video_too_long", Rejected, "403"),
+    ("not_in_conversation", Rejected, "403"), ("cashtags", Rejected, "403"), ("invalid_url", Rejected, "403"),
     ("not_engaged", Rejected, "not-authorized-for-resource"), ("credits", PlatformError, "credits"),
     ("payment", PlatformError, "credits-depleted"), ("invalid", Rejected, "invalid-request"),
     ("rate_limited", Unavailable, "Too Many Requests"), ("legacy", Unavailable, "88"),
@@ -272,6 +323,8 @@ def test_errors_of_publishing(net, twitter, ann, row, expected, code):
     assert "canary" not in repr(vars(error)) + str(error)
     if expected is Unavailable:
         assert error.code == "rate_limited" and (row != "rate_limited" or error.retry_after > 1_000_000)
+    if row == "usage_capped":
+        assert error.retry_after == 3600
     if expected is PlatformError:
         assert (error.code, error.rule, error.retryable) == ("external_service_error", "credits", False)
 
@@ -294,3 +347,12 @@ def test_the_rate_of_x_is_told(net, twitter, ann):
     with pytest.raises(Unavailable) as caught:
         published(twitter, ann, Content("2", key="k-2"))
     assert 890 < caught.value.retry_after <= 902
+
+
+@pytest.mark.parametrize("limit", ["user", "app"])
+def test_a_limit_of_a_day_is_waited_for_to_its_end(net, twitter, ann, limit):
+    net.rates[f"{limit} day"] = (1, 86_400)
+    published(twitter, ann, Content("1", key="k-1"))
+    with pytest.raises(Unavailable) as caught:
+        published(twitter, ann, Content("2", key="k-2"))
+    assert caught.value.code == "rate_limited" and 86_390 < caught.value.retry_after <= 86_402

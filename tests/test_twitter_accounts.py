@@ -11,25 +11,11 @@ from platforms.errors import Disconnected, PlatformError, Rejected, Unavailable
 from platforms.twitter import Twitter
 from tests.live import account, http_for, published
 from tests.networks import twitter as network
-from tests.standins.twitter import CALLBACK, CLIENT_ID, CLIENT_SECRET, TOKEN
+from tests.networks.twitter import ann, net, twitter  # fixtures
+from tests.standins.twitter import CALLBACK, CLIENT_ID, CLIENT_SECRET
+from tests.standins.twitter_rules import TOKEN
 
 ME = "GET /2/users/me"
-
-
-@pytest.fixture
-def net():
-    with network.start() as net:
-        yield net
-
-
-@pytest.fixture
-def twitter(net):
-    return Twitter(http_for(net), network.settings(net))
-
-
-@pytest.fixture
-def ann(net):
-    return network.account(net)
 
 
 def consent(net, twitter, state="state-1"):

@@ -6,29 +6,12 @@ import pytest
 
 from platforms.base import Content
 from platforms.errors import Rejected, Unavailable, Unconfirmed
-from platforms.twitter import Twitter
-from tests.live import http_for, prepared
-from tests.networks import twitter as network
-from tests.standins.twitter import CREATE
+from tests.live import prepared
+from tests.networks.twitter import ann, net, twitter  # fixtures
+from tests.standins.twitter_rules import CREATE
 
 TIMELINE = "GET /2/users/:id/tweets"
 LONG_AGO = 600.0
-
-
-@pytest.fixture
-def net():
-    with network.start() as net:
-        yield net
-
-
-@pytest.fixture
-def twitter(net):
-    return Twitter(http_for(net), network.settings(net))
-
-
-@pytest.fixture
-def ann(net):
-    return network.account(net)
 
 
 def followed(twitter, account, content, receipt):

@@ -7,33 +7,11 @@ import pytest
 
 from platforms.base import MB, Content, Waiting
 from platforms.errors import Rejected, Unavailable, Unconfirmed
-from platforms.twitter import Twitter
-from tests.live import MP4, http_for, image, part_of, prepared, published, video
-from tests.networks import twitter as network
-from tests.standins.twitter import APPEND, FINALIZE, STATUS
+from tests.live import MP4, image, prepared, published
+from tests.networks.twitter import ann, film, net, twitter  # fixtures
+from tests.standins.twitter_rules import APPEND, FINALIZE, STATUS
 
 INITIALIZE = "POST /2/media/upload/initialize"
-
-
-@pytest.fixture
-def net():
-    with network.start() as net:
-        yield net
-
-
-@pytest.fixture
-def twitter(net):
-    return Twitter(http_for(net), network.settings(net))
-
-
-@pytest.fixture
-def ann(net):
-    return network.account(net)
-
-
-def film(data=MP4):
-    """A video that X takes."""
-    return replace(video(width=640, height=360), bytes=len(data), open=part_of(data))
 
 
 def test_a_finished_preparation_asks_for_nothing(net, twitter, ann):
