@@ -1,12 +1,13 @@
 """Google Business Profile: https://developers.google.com/my-business/content/posts-data"""
 
 import re
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
-from platforms.base import (JPEG, MB, PNG, Absent, Account, Connected, ImageLimits, Limits, PostType, Problem, Processing,
-                            Profile, Published)
+from platforms.base import (JPEG, MB, MP4, PNG, QUICKTIME, Absent, Account, Connected, ImageLimits, Limits, PostType, Problem,
+                            Processing, Profile, Published, VideoLimits)
 from platforms.errors import PermissionMissing, PlatformError, Rejected, Unavailable
 from platforms.google import GooglePlatform, app_trouble, details
 from platforms.http import THROTTLED
@@ -15,8 +16,15 @@ from platforms.text import utf16_units
 # 5 MB: support.google.com/business/answer/6103862. The pixels are on no page, but Google refuses tiny pictures.
 PHOTO = ImageLimits(types=(JPEG, PNG), max_bytes=5 * MB, min_width=400, min_height=300)
 MIN_BYTES = 10 * 1024       # the same answer, for photos of the profile; not documented for those of posts
+# Of the gallery alone, support.google.com/business/answer/6103862: 250 pixels; half a minute of 720 lines, upright or lying.
+GALLERY_PHOTO = replace(PHOTO, min_width=250, min_height=250)
+GALLERY_VIDEO = VideoLimits(types=(MP4, QUICKTIME), max_bytes=75 * MB, min_width=720, min_height=720, max_duration=30)
 
 TOPICS = {"update": "STANDARD", "event": "EVENT", "offer": "OFFER"}
+SHOWN = ("LIVE", "RECURRING")               # states of a post that is public; the second one that of a post which repeats
+# How often a post repeats: the fields of our option that belong to it, and their names at Google.
+REPEATS = {"daily": {}, "weekly": {"daysOfWeek": "daysOfWeek"},
+           "monthly": {"dayOfMonth": "dayOfMonth", "weekOfMonth": "dayOfWeekOccurrence"}}
 READ_MASK = "name,title,storefrontAddress,metadata"
 PICTURES = ("PROFILE", "LOGO", "COVER")     # categories of media, the likest to a picture of the account first
 ACCOUNTS, LOCATIONS, LISTED = 20, 100, 100  # of a page, the most that there are
@@ -29,6 +37,8 @@ NO_QUOTA = "quota_limit_value 0"            # what a project has before Google h
 
 ACCOUNT, LOCATION = re.compile("accounts/[A-Za-z0-9_-]{1,64}"), re.compile("locations/[A-Za-z0-9_-]{1,64}")
 POST = re.compile(f"{ACCOUNT.pattern}/{LOCATION.pattern}/localPosts/[A-Za-z0-9_-]{{1,100}}")
+ITEM = re.compile(f"{ACCOUNT.pattern}/{LOCATION.pattern}/media/[A-Za-z0-9_-]{{1,200}}")
+UPLOAD = re.compile(r"(?!.*\.\.)[!-~]{1,1000}")     # the name of an upload, whose form is not documented
 
 # https://developers.google.com/my-business/reference/rest/Shared.Types/ErrorCode: the code comes as its name or its number.
 PHOTO_TROUBLE = ("PHOTO_FETCH_FAILED", "PHOTO_UPLOAD_FAILED", *map(str, range(1000, 1100)))
@@ -42,7 +52,11 @@ def not_for_posts(_, **words):
 
 
 class GoogleBusinessProfile(GooglePlatform):
-    """A location of a Google Business Profile. Videos in posts are refused by Google."""
+    """A location of a Google Business Profile, with its posts and the photos and videos of its gallery.
+
+    Google refuses videos in posts, and serves no posts about products or alerts; comments there are none. Its own
+    `scheduledTime` would be a second schedule beside ours.
+    """
 
     name = "gbp"
     title = "Google Business Profile"
@@ -50,20 +64,22 @@ class GoogleBusinessProfile(GooglePlatform):
         caption=1500,       # not documented: the API says so when it refuses
         media_items=1,      # the API takes a list; more than one photo is not documented
         title=58,           # of an event or offer, from the API's refusal too
-        image=PHOTO,
+        image=PHOTO, video=GALLERY_VIDEO,
         source="https://developers.google.com/my-business/reference/rest/v4/accounts.locations.localPosts",
         reviewed_at="2026-11-21")
-    # Whether Google takes a post without text is not documented: a caption is asked for everywhere.
+    # Whether Google takes a post without text is not documented: a caption is asked for, but for files of the gallery.
     post_types = {
-        "update": PostType(images=(0, 1), caption_required=True, options=("cta",)),
-        "event": PostType(images=(0, 1), caption_required=True, required=("event",), options=("cta",)),
-        "offer": PostType(images=(0, 1), caption_required=True, required=("event",), options=("offer",)),
+        "update": PostType(images=(0, 1), caption_required=True, options=("language", "cta")),
+        "event": PostType(images=(0, 1), caption_required=True, required=("event",), options=("language", "cta")),
+        "offer": PostType(images=(0, 1), caption_required=True, required=("event",), options=("language", "offer")),
+        "image": PostType(images=(1, 1), image=GALLERY_PHOTO, required=("category",)),
+        "video": PostType(videos=(1, 1), required=("category",)),
     }
-    options = ("language",)
     counts = "UTF-16 code units"
     live = True
     scopes = ("https://www.googleapis.com/auth/business.manage",)
     settings = {**GooglePlatform.settings, "api_url": "https://mybusiness.googleapis.com/v4",
+                "upload_url": "https://mybusiness.googleapis.com/upload/v1/media",
                 "accounts_url": "https://mybusinessaccountmanagement.googleapis.com/v1",
                 "locations_url": "https://mybusinessbusinessinformation.googleapis.com/v1"}
     verdicts = {
@@ -109,15 +125,23 @@ class GoogleBusinessProfile(GooglePlatform):
         answer = self.call(account, "GET", address, query={"readMask": READ_MASK})
         return Profile(account.platform_id, location, _display_name(answer), self._picture(account))
 
+    def prepare(self, account, content, receipt):
+        """Uploads a file for the gallery, which shows nothing yet; that of a post Google can only fetch itself."""
+        if _is_item(content) and "upload" not in receipt:
+            yield {**receipt, "upload": self._upload(account, content.media[0])}
+
     def publish(self, account, content, receipt):
-        """Creates the post; Google looks at it before it shows it."""
+        """Creates the post, which Google looks at before it shows it; or adds the file to the gallery."""
+        address, body = ((self._items(account), _item(content, receipt)) if _is_item(content) else
+                         (self._posts(account), _post(self, content)))
         try:
-            answer = self.call(account, "POST", self._posts(account), json=_post(self, content), commits=True)
+            answer = self.call(account, "POST", address, json=body, commits=True)
         except Rejected as refusal:
             if refusal.rule != "media" or "photo" in receipt:
                 raise
-            once = {**receipt, "photo": "failed"}
-            raise Unavailable("Google could not fetch the photo", receipt=once, **refusal.words) from None
+            raise Unavailable("Google could not get the file", receipt={"photo": "failed"}, **refusal.words) from None
+        if _is_item(content):
+            return self._added(account, _name(answer, ITEM, "name"))
         return self._outcome(account, answer, {**receipt, "post": _name(answer, POST, "name")})
 
     def check(self, account, receipt):
@@ -128,6 +152,8 @@ class GoogleBusinessProfile(GooglePlatform):
         """Looks through all posts of the location for one with the same text that is as young as the sending."""
         complete = False
         try:
+            if _is_item(content):
+                return self._find_item(account, content)
             for page in self._pages(account, self._posts(account), pageSize=LISTED):
                 for position in _positions(page, "localPosts"):
                     if _is_ours(page, position, _post(self, content), content.sent_ago):
@@ -161,9 +187,9 @@ class GoogleBusinessProfile(GooglePlatform):
 
     def _picture(self, account):
         """The address of the picture that stands for the location; None where there is none, or Google does not say."""
-        address, pictures = f"{self.settings['api_url']}/{account.platform_id}/media", {}
+        pictures = {}
         try:
-            answer = self.call(account, "GET", address, query={"pageSize": LISTED})
+            answer = self.call(account, "GET", self._items(account), query={"pageSize": LISTED})
             for position in _positions(answer, "mediaItems"):
                 item = ("mediaItems", position)
                 links = [answer.link(*item, name, default=None) for name in ("thumbnailUrl", "googleUrl")]
@@ -172,15 +198,41 @@ class GoogleBusinessProfile(GooglePlatform):
             return None
         return next((pictures[category] for category in PICTURES if pictures.get(category)), None)
 
+    def _upload(self, account, item):
+        """The name of a file that Google has, and shows nowhere yet."""
+        upload = _name(self.call(account, "POST", f"{self._items(account)}:startUpload", json={}), UPLOAD, "resourceName")
+        with item.open() as file:
+            self.call(account, "POST", f"{self.settings['upload_url']}/{quote(upload, safe='/')}", body=file, size=item.bytes,
+                      query={"upload_type": "media"}, headers={"Content-Type": item.mime_type})
+        return upload
+
+    def _find_item(self, account, content):
+        """The file of the gallery that is of the same kind and as young as the sending; None where there are several."""
+        found, complete, wanted = [], False, _item(content, {})
+        for page in self._pages(account, self._items(account), pageSize=LISTED):
+            found += [_name(page, ITEM, "mediaItems", position, "name") for position in _positions(page, "mediaItems")
+                      if _is_item_of(page, position, wanted, content.sent_ago)]
+            complete = not page.field("nextPageToken", default="")
+        if found:
+            return self._added(account, found[0]) if len(found) == 1 else None
+        return Absent() if complete and content.sent_ago > LATE else None
+
+    def _added(self, account, item):
+        """A file of the gallery. The addresses that Google gives it change: it is found on the map."""
+        return Published(item, account.credentials["mapsUrl"])
+
     def _posts(self, account):
         return f"{self.settings['api_url']}/{account.platform_id}/localPosts"
+
+    def _items(self, account):
+        return f"{self.settings['api_url']}/{account.platform_id}/media"
 
     def _outcome(self, account, answer, receipt):
         state, asked = answer.field("state", default=None), receipt.get("asked", 0)
         if state == "REJECTED":
             raise Rejected("Google has looked at the post and does not show it: it breaks a rule for the content of posts; "
                            "which one Google does not say", rule="policy", platform_code=state)
-        if state == "LIVE":
+        if state in SHOWN:
             return Published(receipt["post"], answer.link("searchUrl", default=None) or account.credentials["mapsUrl"])
         return Processing({**receipt, "asked": asked + 1}, WAITS[min(asked, len(WAITS) - 1)])
 
@@ -206,6 +258,21 @@ class GoogleBusinessProfile(GooglePlatform):
                 yield Problem(f"options/event/{field}", "event_time", f"{event[field]} is no date and time of the calendar")
         if None not in times.values() and times["end"] < times["start"]:
             yield Problem("options/event/end", "event_end", "the event ends before it starts")
+        if "repeat" in event:
+            yield from _repeat_problems(event["repeat"])
+
+
+def _repeat_problems(repeat):
+    """What does not belong to the frequency, and what is missing from it."""
+    frequency, path = repeat["frequency"], "options/event/repeat"
+    for name, others in REPEATS.items():
+        for field in others:
+            if field in repeat and name != frequency:
+                yield Problem(f"{path}/{field}", "option", f"what repeats {frequency} has no {field}")
+    if frequency == "weekly" and "daysOfWeek" not in repeat:
+        yield Problem(f"{path}/daysOfWeek", "required", "what repeats weekly needs its daysOfWeek")
+    if frequency == "monthly" and len(repeat.keys() & set(REPEATS["monthly"])) != 1:
+        yield Problem(f"{path}/dayOfMonth", "required", "what repeats monthly needs either dayOfMonth or weekOfMonth")
 
 
 def _local_time(text):
@@ -232,7 +299,16 @@ def _event(event):
         time = datetime.fromisoformat(event[side])
         schedule[f"{side}Date"] = {"year": time.year, "month": time.month, "day": time.day}
         schedule[f"{side}Time"] = {"hours": time.hour, "minutes": time.minute}
-    return {"title": event["title"], "schedule": schedule}
+    return {"title": event["title"], "schedule": schedule, **_recurrence(event.get("repeat"))}
+
+
+def _recurrence(repeat):
+    """https://developers.google.com/my-business/reference/rest/v4/accounts.locations.localPosts#RecurrenceInfo"""
+    if repeat is None:
+        return {}
+    names = REPEATS[repeat["frequency"]]
+    info = {f"{repeat['frequency']}Pattern": {names[field]: value for field, value in repeat.items() if field in names}}
+    return {"recurrenceInfo": {**info, **({"seriesEndTime": repeat["until"]} if "until" in repeat else {})}}
 
 
 def _offer(offer):
@@ -240,12 +316,35 @@ def _offer(offer):
     return {fields[name]: value for name, value in (offer or {}).items()}
 
 
+def _is_item(content):
+    """Whether this is a file of the gallery, no post."""
+    return "category" in content.options
+
+
+def _item(content, receipt):
+    """https://developers.google.com/my-business/reference/rest/v4/accounts.locations.media#MediaItem"""
+    category = content.options["category"]
+    item = {"mediaFormat": "VIDEO" if content.media[0].is_video else "PHOTO", "locationAssociation": {"category": category},
+            "dataRef": {"resourceName": receipt.get("upload")}}
+    return item | ({"description": content.caption} if content.caption and category != "COVER" else {})
+
+
+def _is_item_of(page, position, wanted, sent_ago):
+    path = ("mediaItems", position)
+    return (page.field(*path, "mediaFormat", default="") == wanted["mediaFormat"]
+            and page.field(*path, "locationAssociation", "category", default="") == wanted["locationAssociation"]["category"]
+            and page.field(*path, "description", default="").split() == wanted.get("description", "").split()
+            and _is_young(page, path, sent_ago))
+
+
 def _is_ours(page, position, post, sent_ago):
     path = ("localPosts", position)
-    if page.field(*path, "summary", default="").split() != post["summary"].split():
-        return False
-    if page.field(*path, "topicType", default="STANDARD") != post["topicType"]:
-        return False
+    return (page.field(*path, "summary", default="").split() == post["summary"].split()
+            and page.field(*path, "topicType", default="STANDARD") == post["topicType"] and _is_young(page, path, sent_ago))
+
+
+def _is_young(page, path, sent_ago):
+    """Whether what is at this path was made when we sent ours, or later."""
     try:
         made = datetime.fromisoformat(page.field(*path, "createTime"))
     except ValueError:

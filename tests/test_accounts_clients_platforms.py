@@ -27,7 +27,7 @@ LIMITS = {
     "bluesky": (300, 10, 0, 0, ["text", "image", "video", "link"]),
     "threads": (500, 20, 0, 0, ["text", "image", "video", "carousel", "poll", "link"]),
     "mastodon": (500, 4, 0, 0, ["text", "image", "video", "poll"]),
-    "gbp": (1500, 1, 58, 0, ["update", "event", "offer"]),
+    "gbp": (1500, 1, 58, 0, ["update", "event", "offer", "image", "video"]),
 }
 
 
@@ -126,7 +126,9 @@ def test_platforms_are_the_eleven_with_their_limits(member):
         assert entry["source"].startswith("https://")
         assert datetime.fromisoformat(entry["reviewedAt"]).date() <= datetime.now(UTC).date() + timedelta(days=1)
     assert next(entry["media"] for entry in entries if entry["platform"] == "gbp") == {
-        "image": {"types": ["image/jpeg", "image/png", "image/webp"], "maxBytes": 5 * 1_048_576, "minWidth": 400, "minHeight": 300}}
+        "image": {"types": ["image/jpeg", "image/png", "image/webp"], "maxBytes": 5 * 1_048_576, "minWidth": 400, "minHeight": 300},
+        "video": {"types": ["video/mp4", "video/quicktime"], "maxBytes": 75 * 1_048_576, "minWidth": 720, "minHeight": 720,
+                  "maxDuration": 30}}
 
 
 def test_platforms_have_an_etag_that_holds_for_everybody(api_url, member):

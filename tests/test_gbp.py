@@ -7,32 +7,14 @@ import pytest
 
 from platforms.base import Absent, Content, Processing, Published
 from platforms.errors import Disconnected, PermissionMissing, PlatformError, Rejected, Unavailable, Unconfirmed
-from platforms.gbp import GoogleBusinessProfile
-from tests.live import http_for, prepared, published
-from tests.networks import gbp as network
-from tests.networks.gbp import OPEN_DAY, PHOTO
-from tests.standins.gbp import CREATE, ERRORS, LIST, READ, BusinessServer
+from tests.live import prepared, published
+from tests.networks.gbp import OPEN_DAY, PHOTO, WEEKLY, cafe, gbp, net, repeated  # noqa: F401
+from tests.standins.gbp import CREATE, ERRORS, LIST, READ
 
 CONTENT = Content("Fresh bread from 7", post_type="update", key="k-1")
 NAME = "accounts/111/locations/222/localPosts/1"
 ADDRESS = "https://local.google.com/place?id=1&use=posts&lpsid=1"
 LONG_AGO = 700.0
-
-
-@pytest.fixture
-def net():
-    with BusinessServer() as net:
-        yield net
-
-
-@pytest.fixture
-def gbp(net):
-    return GoogleBusinessProfile(http_for(net), network.settings(net))
-
-
-@pytest.fixture
-def cafe(net):
-    return network.account(net)
 
 
 def finished(gbp, cafe, outcome):
@@ -77,6 +59,31 @@ def test_event(net, gbp, cafe):
         "startDate": day, "startTime": {"hours": 9, "minutes": 0}, "endDate": day, "endTime": {"hours": 17, "minutes": 30}}}}
 
 
+@pytest.mark.parametrize("repeat, info", [
+    ({"frequency": "daily"}, {"dailyPattern": {}}),
+    (WEEKLY, {"weeklyPattern": {"daysOfWeek": ["FRIDAY", "SATURDAY"]}, "seriesEndTime": "2027-03-31T23:59:59+01:00"}),
+    ({"frequency": "monthly", "dayOfMonth": 31}, {"monthlyPattern": {"dayOfMonth": 31}}),
+    ({"frequency": "monthly", "weekOfMonth": "LAST"}, {"monthlyPattern": {"dayOfWeekOccurrence": "LAST"}}),
+])
+def test_events_that_repeat(net, gbp, cafe, repeat, info):
+    published(gbp, cafe, repeated(**repeat))
+    assert sent(net)["event"]["recurrenceInfo"] == info
+
+
+@pytest.mark.parametrize("repeat, expected", [
+    ({"frequency": "weekly"}, [("daysOfWeek", "required")]),
+    ({"frequency": "daily", "daysOfWeek": ["MONDAY"], "weekOfMonth": "LAST"}, [
+        ("daysOfWeek", "option"), ("weekOfMonth", "option")]),
+    ({"frequency": "monthly"}, [("dayOfMonth", "required")]),
+    ({"frequency": "monthly", "dayOfMonth": 1, "weekOfMonth": "LAST"}, [("dayOfMonth", "required")]),
+    ({"frequency": "monthly", "dayOfMonth": 1, "daysOfWeek": ["MONDAY"]}, [("daysOfWeek", "option")]),
+])
+def test_repeats_that_do_not_fit_their_frequency(gbp, repeat, expected):
+    problems = gbp.problems(repeated(**repeat))
+    assert [(problem.path, problem.rule) for problem in problems] == [
+        (f"options/event/repeat/{path}", rule) for path, rule in expected]
+
+
 def test_offer(net, gbp, cafe):
     offer = {"couponCode": "BREAD", "redeemUrl": "https://a.example.com/x", "terms": "Once each."}
     published(gbp, cafe, replace(CONTENT, post_type="offer", options={"event": OPEN_DAY, "offer": offer}))
@@ -101,7 +108,13 @@ def test_a_long_look_is_asked_after_ever_more_rarely(net, gbp, cafe):
     assert waits == [10] * 3 + [30] * 4 + [300] * 12 + [3600] * 4
 
 
-@pytest.mark.parametrize("state", ["SCHEDULED", "RECURRING", "LOCAL_POST_STATE_UNSPECIFIED", "NEW_STATE"])
+def test_a_post_that_repeats_is_shown_as_such(net, gbp, cafe):
+    net.outcome = "RECURRING"
+    outcome, _ = finished(gbp, cafe, published(gbp, cafe, repeated(**WEEKLY)))
+    assert outcome.id == NAME and len(net.posts) == 1
+
+
+@pytest.mark.parametrize("state", ["SCHEDULED", "LOCAL_POST_STATE_UNSPECIFIED", "NEW_STATE"])
 def test_other_states_are_asked_after(net, gbp, cafe, state):
     net.first = state
     assert isinstance(published(gbp, cafe, CONTENT), Processing)

@@ -7,22 +7,11 @@ import pytest
 
 from platforms.base import Profile
 from platforms.errors import Disconnected, Rejected, Unavailable
-from platforms.gbp import GoogleBusinessProfile
-from tests.live import account, http_for
+from tests.live import account
 from tests.networks import gbp as network
-from tests.standins.gbp import ACCOUNTS, LOCATION, LOCATIONS, MEDIA, BusinessServer
+from tests.networks.gbp import gbp, net  # noqa: F401
+from tests.standins.gbp import ACCOUNTS, LOCATION, LOCATIONS, MEDIA
 from tests.standins.google import REDIRECT
-
-
-@pytest.fixture
-def net():
-    with BusinessServer() as net:
-        yield net
-
-
-@pytest.fixture
-def gbp(net):
-    return GoogleBusinessProfile(http_for(net), network.settings(net))
 
 
 def connected(gbp):

@@ -166,7 +166,9 @@ def test_captions(platform, post, expected):
     row("gbp GIF over 5 MB", gbp, [("media/0", "media_type"), ("media/0", "media_bytes")], caption="a",
         media=[photo(GIF, 5 * MB + 1)]),
     row("gbp 2 photos", gbp, [("media", "media_count")], caption="a", media=[photo(), photo()]),
-    row("gbp video", gbp, [("media", "media_count")], caption="a", media=[film()]),
+    row("gbp video", gbp, [("options/category", "required")], caption="a", media=[film()]),
+    row("gbp video in a post", gbp, [("media", "media_count")], caption="a", media=[film()], post_type="update"),
+    row("gbp largest video", gbp, media=[film(QUICKTIME, 75 * MB, 720, 1280, 30)], category="MENU"),
     row("gbp WebP", gbp, caption="a", media=[photo(WEBP)]),
     row("gbp tiny WebP", gbp, [("media/0", "media_height")], caption="a", media=[photo(WEBP, width=400, height=299)]),
 ])
@@ -259,7 +261,7 @@ def test_options(platform, post, expected):
         ("nothing", [], [None, "text", "text", "update"]),
         ("a photo", [photo()], ["image", "image", "image", "update"]),
         ("two photos", [photo()] * 2, ["carousel", "image", "carousel", None]),
-        ("a video", [film()], ["reel", "video", "video", None]),
+        ("a video", [film()], ["reel", "video", "video", "video"]),
         ("two videos", [film()] * 2, ["carousel", None, "carousel", None]),
         ("a photo and a video", [photo(), film()], ["carousel", None, "carousel", None]),
     ] for platform, post_type in zip([instagram, facebook, threads, gbp], post_types)
@@ -295,7 +297,7 @@ def test_threads_counts_emojis_in_bytes(text, length):
     pytest.param(facebook, ["link"], "link", id="facebook link"),
     pytest.param(threads, ["poll"], "poll", id="threads poll"),
     pytest.param(gbp, ["event"], "event", id="gbp event"),
-    pytest.param(gbp, ["language"], "update", id="an option of every post type"),
+    pytest.param(gbp, ["language"], "update", id="an option of every post"),
 ])
 def test_an_option_that_a_post_type_needs_tells_which_it_is(platform, options, post_type):
     assert platform.infer([], options) == post_type

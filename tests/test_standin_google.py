@@ -220,6 +220,39 @@ def test_posts_of_another_form(business, change):
     assert (status, reason) == (400, "badRequest") and not business.net.made
 
 
+@pytest.mark.parametrize("info, status", [
+    ({"dailyPattern": {}}, 200), ({"weeklyPattern": {"daysOfWeek": ["MONDAY"]}, "seriesEndTime": "2027-01-01T00:00:00Z"}, 200),
+    ({"monthlyPattern": {"dayOfMonth": 31}}, 200), ({}, 400), ({"dailyPattern": {}, "weeklyPattern": {}}, 400),
+    ({"weeklyPattern": {}}, 400), ({"weeklyPattern": {"daysOfWeek": ["MONDAY", "MONDAY"]}}, 400), ({"monthlyPattern": {}}, 400),
+    ({"monthlyPattern": {"dayOfMonth": 32}}, 400), ({"monthlyPattern": {"dayOfMonth": 1, "dayOfWeekOccurrence": "LAST"}}, 400),
+    ({"dailyPattern": {}, "seriesEndTime": "2027-01-01"}, 400), ({"dailyPattern": {"every": 2}}, 400),
+])
+def test_what_repeats(business, info, status):
+    event = {"title": "a", "schedule": DAY, "recurrenceInfo": info}
+    assert business.send("POST", POSTS, json={"topicType": "EVENT", "summary": "a", "event": event})[0] == status
+
+
+@pytest.mark.parametrize("change, field", [
+    ({}, None), ({"mediaFormat": None}, "media_format"), ({"locationAssociation": None}, "location_association"),
+    ({"dataRef": None}, "data"), ({"sourceUrl": "https://a.example.com"}, "data"), ({"description": "Oven"}, None),
+    ({"locationAssociation": {"category": "COVER"}, "description": "Oven"}, "description"),
+    ({"dataRef": {"resourceName": "x"}}, "data_ref"), ({"mediaFormat": "VIDEO"}, "data_ref"),
+    ({"dataRef": None, "sourceUrl": "x"}, "source_url"),
+])
+def test_files_of_a_gallery(business, change, field):
+    headers = {"Authorization": f"Bearer {business.token}"}
+    address = f"{business.net.url}/v4/accounts/111/locations/222/media"
+    upload = HTTP.request("POST", f"{address}:startUpload", json={}, headers=headers).json()["resourceName"]
+    bytes_of = f"{business.net.url}/upload/v1/media/{upload}?upload_type=media"
+    assert HTTP.request("POST", bytes_of, body=b"\x89PNG\r\n\x1a\n", headers=headers).status == 200
+    item = {"mediaFormat": "PHOTO", "locationAssociation": {"category": "MENU"}, "dataRef": {"resourceName": upload}, **change}
+    item = {name: value for name, value in item.items() if value is not None}
+    answer = HTTP.request("POST", address, json=item, headers=headers)
+    assert (answer.status, len(business.net.added)) == ((400, 0) if field else (200, 1))
+    assert not field or answer.json()["error"]["details"][0]["errorDetails"][0]["field"] == field
+    assert HTTP.request("POST", bytes_of + "x", body=b"x", headers=headers).status == 400
+
+
 def test_a_video_in_a_post_is_an_internal_error(business):
     post = {"topicType": "STANDARD", "media": [{"mediaFormat": "VIDEO", "sourceUrl": "https://a.example.com"}]}
     assert business.send("POST", POSTS, json=post)[0] == 500

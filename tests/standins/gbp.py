@@ -1,11 +1,12 @@
 """Google Business Profile, accounts and locations by v1, posts by v4: https://developers.google.com/my-business"""
 
 import re
+import secrets
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from tests.standins.google import SCOPE_MISSING, UNAUTHENTICATED, GoogleServer, Refusal, api, error_body, error_info
-from tests.standins.server import Answer, run
+from tests.standins.server import Answer, run, sniff
 
 MANAGE = ("https://www.googleapis.com/auth/business.manage",)
 SUMMARY, TITLE = 1500, 58               # characters
@@ -15,14 +16,27 @@ MASK = {"name", "title", "storefrontAddress", "metadata", "phoneNumbers", "categ
 BUTTONS = {"BOOK", "ORDER", "SHOP", "LEARN_MORE", "SIGN_UP", "CALL"}
 DATE, TIME = {"year": int, "month": int, "day": int}, {"hours": int, "minutes": int, "seconds": int, "nanos": int}
 SCHEDULE = {"startDate": DATE, "startTime": TIME, "endDate": DATE, "endTime": TIME}
+DAYS = {"MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY", "SUNDAY"}
+PATTERNS = {"dailyPattern": {}, "weeklyPattern": {"daysOfWeek": [DAYS]}, "monthlyPattern": {
+    "dayOfMonth": int, "dayOfWeekOccurrence": {"FIRST", "SECOND", "THIRD", "FOURTH", "LAST"}}}
+MOMENT = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)")
+EVENT = {"title": str, "schedule": SCHEDULE, "recurrenceInfo": {"seriesEndTime": str, **PATTERNS}}
+CATEGORIES = {"COVER", "PROFILE", "LOGO", "EXTERIOR", "INTERIOR", "PRODUCT", "AT_WORK", "FOOD_AND_DRINK", "MENU", "COMMON_AREA",
+              "ROOMS", "TEAMS", "ADDITIONAL"}
+ITEM = {"mediaFormat": {"PHOTO", "VIDEO"}, "locationAssociation": {"category": CATEGORIES}, "description": str,
+        "sourceUrl": str, "dataRef": {"resourceName": str}}
+KINDS = {"PHOTO": ("image/jpeg", "image/png"), "VIDEO": ("video/mp4", "video/quicktime")}
+LARGEST = {"PHOTO": 5 << 20, "VIDEO": 75 << 20}
 LOCAL_POST = {
     "languageCode": str, "summary": str, "topicType": {"STANDARD", "EVENT", "OFFER", "ALERT"}, "alertType": {"COVID_19"},
-    "callToAction": {"actionType": BUTTONS, "url": str}, "event": {"title": str, "schedule": SCHEDULE},
+    "callToAction": {"actionType": BUTTONS, "url": str}, "event": EVENT,
     "offer": {"couponCode": str, "redeemOnlineUrl": str, "termsConditions": str}, "scheduledTime": str,
     "media": [{"mediaFormat": {"PHOTO", "VIDEO"}, "sourceUrl": str}],
 }
 CREATE, LIST = "POST /v4/accounts/:a/locations/:l/localPosts", "GET /v4/accounts/:a/locations/:l/localPosts"
 READ, MEDIA = "GET /v4/accounts/:a/locations/:l/localPosts/:p", "GET /v4/accounts/:a/locations/:l/media"
+ADD, BEGIN = "POST /v4/accounts/:a/locations/:l/media", "POST /v4/accounts/:a/locations/:l/media:startUpload"
+UPLOAD = "POST /upload/v1/media/canary/:name"
 ACCOUNTS, LOCATIONS, LOCATION = "GET /v1/accounts", "GET /v1/accounts/:a/locations", "GET /v1/locations/:l"
 
 
@@ -86,7 +100,7 @@ class User:
 
 
 class BusinessServer(GoogleServer):
-    """posts are the posts that are shown (LIVE); `made` are all, by name.
+    """posts are the posts that are shown (LIVE); `made` are all, by name; `added` the files of galleries that came by the API.
 
     processing_polls: how often a new post is found unfinished. outcome: what it becomes then. first: its state at once.
     links: whether shown posts have an address. page: entries of a page, where fewer than asked for.
@@ -101,6 +115,8 @@ class BusinessServer(GoogleServer):
         self.rates = {"edits": (10, 60)}
         self.locations: dict[str, Location] = {}
         self.made: dict[str, dict] = {}
+        self.added: list[dict] = []
+        self.uploads: dict[str, bytes] = {}
 
     def add_user(self, accounts=(("111", "Ann"),), scopes=None) -> dict:
         """Create a person with business accounts, (number, name) each, and return their credentials."""
@@ -145,6 +161,41 @@ class BusinessServer(GoogleServer):
     def list_media(self, request, user, query, body):
         """The pictures of a location."""
         return self._paged("mediaItems", self._location(request, user).media, query, 100, 2500)
+
+    @api("POST", "/v4/accounts/:a/locations/:l/media:startUpload", MANAGE, body={})
+    def start_upload(self, request, user, query, body):
+        """A name for a file to come."""
+        self._location(request, user)
+        name = f"canary/{secrets.token_urlsafe(8)}="
+        self.uploads[name] = b""
+        return {"resourceName": name}
+
+    @api("POST", "/upload/v1/media/canary/:name", MANAGE, required=("upload_type",), query={"upload_type": {"media"}})
+    def upload(self, request, user, query, body):
+        """The bytes of a file, which nobody sees yet."""
+        name = f"canary/{request.args['name']}"
+        if name not in self.uploads or not request.body:
+            raise Answer(404 if name not in self.uploads else 400, ERRORS["not_found"]["body"])
+        self.uploads[name] = request.body
+        return Answer(200, None)
+
+    @api("POST", "/v4/accounts/:a/locations/:l/media", MANAGE, body=ITEM)
+    def add_media(self, request, user, query, body):
+        """Put a file into the gallery, where it is seen at once."""
+        location = self._location(request, user)
+        if self.take("edits", location.id).exceeded:
+            raise Answer(429, ERRORS["exhausted"]["body"])
+        if location.state:
+            raise Answer(400, ERRORS[location.state]["body"])
+        _check_item(body, self.uploads)
+        now = datetime.fromtimestamp(self.now(), UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        name = f"accounts/{request.args['a']}/locations/{location.id}/media/AF1Qip{len(self.added) + 1}"
+        data = self.uploads.pop(body["dataRef"]["resourceName"]) if "dataRef" in body else b""
+        seen = {name: value for name, value in body.items() if name not in ("dataRef", "sourceUrl")}
+        address = f"https://lh3.example.com/{len(self.added)}"
+        location.media.append({"name": name, "googleUrl": address, "createTime": now, **seen})
+        self.added.append({"id": name, "item": location.media[-1], "data": data})
+        return location.media[-1]
 
     # Posts
 
@@ -196,7 +247,7 @@ class BusinessServer(GoogleServer):
     def _seen(self, one):
         if one["post"]["state"] == "LIVE" and self.links:
             one["post"]["searchUrl"] = f"https://local.google.com/place?id=1&use=posts&lpsid={one['id'].rpartition('/')[2]}"
-        self.posts[:] = [one for one in self.made.values() if one["post"]["state"] == "LIVE"]
+        self.posts[:] = [one for one in self.made.values() if one["post"]["state"] in ("LIVE", "RECURRING")]
         return one["post"]
 
     def _paged(self, name, entries, query, usual, most):
@@ -212,6 +263,24 @@ def _shown(location, mask):
     return {name: known[name] for name in mask if known.get(name)}
 
 
+def _check_item(item, uploads):
+    """Raises the refusal of a file for a gallery."""
+    upload, kind = item.get("dataRef", {}).get("resourceName"), item.get("mediaFormat")
+    category = item.get("locationAssociation", {}).get("category")
+    data = uploads.get(upload, b"")
+    problems = [
+        (2, "media_format", "Media format is required.", kind is None),
+        (2, "location_association", "A category is required.", category is None),
+        (2, "data", "Either a url or a reference is required.", ("sourceUrl" in item) == ("dataRef" in item)),
+        (3, "description", "A cover has no description.", category == "COVER" and "description" in item),
+        (3, "data_ref", "Unknown or empty reference.", "dataRef" in item and not data),
+        ("PHOTO_UPLOAD_FAILED", "data_ref", "Upload failed.", bool(data) and kind is not None and (
+            sniff(data) not in KINDS[kind] or len(data) > LARGEST[kind])),
+        ("PHOTO_FETCH_FAILED", "source_url", "Fetching failed.", "sourceUrl" in item and not URL.fullmatch(item["sourceUrl"])),
+    ]
+    _refuse_first(problems)
+
+
 def _check_post(post):
     topic, event, button = post.get("topicType"), post.get("event"), post.get("callToAction")
     summary, photos = post.get("summary", ""), post.get("media", ())
@@ -221,6 +290,7 @@ def _check_post(post):
         (3, "language_code", "Invalid language code.", not LANGUAGE.fullmatch(post.get("languageCode", "en"))),
         (2, "event", "Event is required.", topic in ("EVENT", "OFFER") and not _is_whole(event)),
         (3, "event.title", f"Must be at most {TITLE} characters", bool(event) and len(event.get("title", "")) > TITLE),
+        (3, "event.recurrence_info", "Invalid recurrence.", bool(event) and not _recurs(event.get("recurrenceInfo"))),
         (6, "offer", "Offer is for offers.", topic != "OFFER" and "offer" in post),
         (6, "call_to_action", "Call to action is not for offers.", topic == "OFFER" and button is not None),
         (6, "call_to_action.url", "A call has no url.", bool(button) and button["actionType"] == "CALL" and "url" in button),
@@ -229,9 +299,26 @@ def _check_post(post):
         (4, "media", "Too many items.", len(photos) > 1),
         (3, "media.source_url", "Invalid url.", any(not URL.fullmatch(item.get("sourceUrl", "")) for item in photos)),
     ]
+    _refuse_first(problems)
+
+
+def _refuse_first(problems):
     for code, name, message, is_so in problems:
         if is_so:
             raise Answer(400, validation(code, name, message))
+
+
+def _recurs(info):
+    """Whether there is no recurrence, or one with a single pattern that is whole."""
+    if info is None:
+        return True
+    patterns = info.keys() & PATTERNS.keys()
+    if len(patterns) != 1 or not MOMENT.fullmatch(info.get("seriesEndTime", "2026-01-01T00:00:00Z")):
+        return False
+    if "weeklyPattern" in info:
+        days = info["weeklyPattern"].get("daysOfWeek", [])
+        return 0 < len(days) == len(set(days))
+    return "dailyPattern" in info or len(info["monthlyPattern"]) == 1 and 1 <= info["monthlyPattern"].get("dayOfMonth", 1) <= 31
 
 
 def _is_whole(event):

@@ -114,8 +114,8 @@ class Part:
 
 
 def route(method: str, path: str, name: str | None = None, **options):
-    """Mark a method of a Network as the handler of `path`, where `:word` matches one segment and arrives in request.args."""
-    pattern = re.compile(re.sub(r":(\w+)", r"(?P<\1>[^/]+)", re.escape(path)))
+    """Mark a method of a Network as the handler of `path`, where `/:word` matches one segment and arrives in request.args."""
+    pattern = re.compile(re.sub(r"(?<=/):(\w+)", r"(?P<\1>[^/]+)", re.escape(path)))
 
     def mark(handler):
         handler.route = (method, pattern, name or f"{method} {path}", options)
