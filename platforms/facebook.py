@@ -1,18 +1,19 @@
 """Facebook Pages: https://developers.facebook.com/documentation/pages-api/posts"""
 
 import json
-import re
 import time
 from dataclasses import replace
+from datetime import datetime
 
-from platforms.base import (GIF, JPEG, MB, MP4, PNG, QUICKTIME, Absent, Connected, ImageLimits, Limits, PostType, Processing,
-                            Profile, Published, VideoLimits, Waiting)
-from platforms.errors import PermissionMissing, PlatformError, Rejected, Unavailable
+from platforms.base import (GIF, JPEG, MB, MP4, PNG, QUICKTIME, Absent, Connected, ImageLimits, Limits, PostType, Problem,
+                            Processing, Profile, Published, VideoLimits)
+from platforms.errors import PermissionMissing, PlatformError, Rejected
+from platforms.facebook_video import EXTENSIONS, Videos, first, is_public, succeeded
 from platforms.http import THROTTLED, Upload
-from platforms.meta import (QUOTA_PAUSE, SKEW, VERDICTS, Commenting, FacebookLogin, Transient, Verdicts, identity, moment,
-                            pause, same_text, transferred)
+from platforms.meta import QUOTA_PAUSE, SKEW, VERDICTS, FacebookLogin, Transient, Verdicts, identity, moment, pause, same_text
 
 PHOTO = ImageLimits(types=(JPEG, PNG, GIF), max_bytes=10 * MB)      # docs/graph-api/reference/page/photos; GIFs stand still
+THUMBNAIL = replace(PHOTO, types=(JPEG, PNG))       # docs/graph-api/reference/video/thumbnails
 # docs/graph-api/video-uploads: 10 GB and 4 hours in chunks, no WebM. No shape is documented today for videos of the feed.
 VIDEO = VideoLimits(types=(MP4, QUICKTIME), max_duration=4 * 60 * 60)
 # documentation/video-api/guides/reels-publishing: 9:16, which leaves the odd pixel of an encoder undecided.
@@ -20,19 +21,21 @@ REEL = VideoLimits(types=(MP4, QUICKTIME), min_width=540, min_height=960, min_as
                    min_duration=3, max_duration=90)
 STORY = replace(REEL, max_duration=60)      # docs/page-stories-api
 
+FOLLOWING = ("firstComment", "firstCommentImageUrl")
+OF_POSTS = ("placeId", "sponsorId", "targeting", "backdatedTime", "backdatedTimeGranularity", *FOLLOWING)
+PARAMETERS = {"link": "link", "placeId": "place", "sponsorId": "sponsor_id", "title": "title",
+              "backdatedTime": "backdated_time", "backdatedTimeGranularity": "backdated_time_granularity"}
 PROFILE = "id,name,username,picture.type(large){url}"
-EXTENSIONS = {JPEG: "jpg", PNG: "png", GIF: "gif"}
 KEPT = 20 * 3600            # seconds that photos are relied on; they vanish a day after their upload if no post shows them
 LISTED = 25                 # of the newest posts, among which one in doubt is looked for
-STUCK = 60                  # seconds until a video that makes no progress is sent on
-WRONG_OFFSET = "1363037"    # subcode of a part of a video that is not the one that is waited for
-EDGES = {"reel": "video_reels", "story": "video_stories"}
-DONE = ("complete", "completed")            # both spellings are in use
-BROKEN = ("error", "expired", "upload_failed")
 
 
-class Facebook(FacebookLogin, Commenting):
-    """A Facebook Page. Profiles of persons and groups cannot be published to."""
+class Facebook(Videos):
+    """A Facebook Page. Profiles of persons and groups cannot be published to.
+
+    Not offered: what the network would publish at its own time, or keep as a draft, since that is our part; tags of people,
+    whose ids no app is told; backgrounds of texts and labels of AI, whose values or effects are not documented.
+    """
 
     name = "facebook"
     title = "Facebook"
@@ -43,13 +46,17 @@ class Facebook(FacebookLogin, Commenting):
         image=PHOTO, video=VIDEO,
         source="https://developers.facebook.com/documentation/pages-api/posts", reviewed_at="2026-11-21")
     post_types = {
-        "text": PostType(caption_required=True, options=("placeId", "firstComment")),
-        "image": PostType(images=(1, 10), options=("altTexts", "placeId", "firstComment")),
-        "video": PostType(videos=(1, 1), options=("title", "firstComment")),
-        "reel": PostType(videos=(1, 1), video=REEL, options=("title", "placeId", "firstComment")),
+        "text": PostType(caption_required=True, options=OF_POSTS),
+        "image": PostType(images=(1, 10), options=("altTexts", *OF_POSTS)),
+        # The image becomes the thumbnail.
+        "video": PostType(images=(0, 1), videos=(1, 1), mixed=True, image=THUMBNAIL,
+                          options=("title", "sponsorId", "targeting", *FOLLOWING)),
+        "reel": PostType(images=(0, 1), videos=(1, 1), mixed=True, image=THUMBNAIL, video=REEL,
+                         options=("title", "placeId", "targeting", "collaboratorIds", *FOLLOWING)),
         "story": PostType(images=(0, 1), videos=(0, 1), total=(1, 1), caption=0, video=STORY),
-        "link": PostType(required=("link",), options=("placeId", "firstComment")),
+        "link": PostType(required=("link",), options=OF_POSTS),
     }
+    follow_options = (*FOLLOWING, "collaboratorIds")
     live = True
     scopes = ("pages_show_list", "pages_read_engagement", "pages_manage_posts", "pages_manage_engagement",
               "business_management")
@@ -84,13 +91,29 @@ class Facebook(FacebookLogin, Commenting):
         """By the id of the Page."""
         return str(answer.field(*place, "from", "id", kind=(str, int), default="")) == account.platform_id
 
+    def extra_problems(self, post_type, content):
+        """Times that are not past, and options that need another one."""
+        options = content.options
+        if "backdatedTime" in options and not _is_past(options["backdatedTime"]):
+            yield Problem("options/backdatedTime", "past", "this is no time in the past")
+        for option, needed in {"backdatedTimeGranularity": "backdatedTime", "firstCommentImageUrl": "firstComment"}.items():
+            if option in options and needed not in options:
+                yield Problem(f"options/{needed}", "required", f"{option} needs {needed}")
+
+    def comment(self, content):
+        """The parameters of the first comment, with its picture."""
+        picture = {"attachment_url": url} if (url := content.options.get("firstCommentImageUrl")) else {}
+        return {**super().comment(content), **picture}
+
     def prepare(self, account, content, receipt):
         """Uploads the files: photos that nobody sees yet, or a video up to the last call."""
-        kind = self._kind(content)
+        kind, video = self._kind(content), first(content, video=True)
+        if video and first(content, video=False):
+            receipt = {**receipt, "thumbnail": True}
         if kind == "video":
-            yield from self._send_parts(account, content.media[0], receipt)
-        elif content.media and content.media[0].is_video:
-            yield from self._send_whole(account, content.media[0], receipt, kind)
+            yield from self._send_parts(account, video, receipt)
+        elif video:
+            yield from self._send_whole(account, video, receipt, kind)
         elif content.media:
             yield from self._send_photos(account, content, receipt)
 
@@ -103,27 +126,12 @@ class Facebook(FacebookLogin, Commenting):
             return Processing(receipt, 0)
         if "video" in receipt:
             return self._publish_video(account, content, receipt, kind)
-        form = {"message": content.caption, "link": content.options.get("link"), "place": content.options.get("placeId")}
+        form = {"message": content.caption, **_parameters(content)}
         if "photos" in receipt:
             form["attached_media"] = json.dumps([{"media_fbid": photo} for photo in receipt["photos"]])
         answer = self._post(account, "feed", commits=True, **form)
         post = identity(answer)
         return Published(post, self._post_url(account, post))
-
-    def check(self, account, receipt):
-        """Asks whether a video is processed and public."""
-        try:
-            answer = self._video(account, receipt["video"])
-        except PermissionMissing as error:      # which says nothing of the post
-            raise _untold(error) from None
-        if _public(answer):
-            return Published(receipt["video"], self._video_url(answer, receipt["video"]))
-        if error := _broken(answer):
-            raise error
-        if answer.field("status", "publishing_phase", "publish_status", default=None) == "draft":
-            raise Rejected("Facebook kept the video as a draft: publish it there, or post it as a reel", rule="draft")
-        asked = receipt.get("asked", 0)
-        return Processing({**receipt, "asked": asked + 1}, pause(asked))
 
     def find(self, account, content, receipt):
         """Asks for the video, or looks through the newest posts or the stories. What is not there may still come: no Absent."""
@@ -133,7 +141,7 @@ class Facebook(FacebookLogin, Commenting):
             return self._find_story(account, receipt)
         if "video" in receipt:
             answer = self._video(account, receipt["video"])
-            if _public(answer):
+            if is_public(answer):
                 return Published(receipt["video"], self._video_url(answer, receipt["video"]))
             begun = answer.field("status", "publishing_phase", "status", default=None) == "in_progress"
             return Processing(receipt) if begun else None
@@ -161,71 +169,14 @@ class Facebook(FacebookLogin, Commenting):
             receipt = {**receipt, "photos": [*receipt["photos"], identity(answer)]}
             yield receipt
 
-    def _send_parts(self, account, item, receipt):
-        """A video of the feed, in the parts that Facebook asks for."""
-        if "session" not in receipt:
-            answer = self._post(account, "videos", host="video_url", phase="start", file_size=item.bytes)
-            receipt = {**receipt, "video": identity(answer, name="video_id"),
-                       "session": identity(answer, name="upload_session_id"), **_window(answer, item)}
-            yield receipt
-        while receipt["start"] < receipt["end"]:
-            receipt = {**receipt, **self._send_part(account, item, receipt)}
-            yield receipt
-
-    def _send_part(self, account, item, receipt):
-        """The part that comes next: the one after, or where this one is not the one that is waited for, that one."""
-        start, size = receipt["start"], receipt["end"] - receipt["start"]
-        with item.open(start, size) as file:
-            answer = self._post(account, "videos", host="video_url", accept=(400,), phase="transfer",
-                                upload_session_id=receipt["session"], start_offset=start,
-                                files=[Upload("video_file_chunk", "video", "application/octet-stream", file, size)])
-        if answer.status != 400:
-            window = _window(answer, item)
-            if window["start"] <= start:
-                raise Unavailable("Facebook does not take the bytes of the video", retry_after=STUCK)
-            return window
-        error = self.failure(answer)
-        window = _window(answer, item, "error", "error_data") if str(error.platform_code).endswith(f"/{WRONG_OFFSET}") else {}
-        if not window or window["start"] == start:
-            raise error
-        return window
-
-    def _send_whole(self, account, item, receipt, kind):
-        """A reel, or the video of a story, which goes up in one piece and after an interruption from where it stopped."""
-        begun = "video" in receipt
-        if not begun:
-            answer = self._post(account, EDGES[kind], phase="start")
-            receipt = {**receipt, "video": identity(answer, name="video_id")}
-            yield receipt
-        if not receipt.get("sent"):
-            offset = transferred(self._video(account, receipt["video"]), "status") if begun else 0
-            self.upload(account, receipt["video"], item, offset)
-            receipt = {**receipt, "sent": True}
-            yield receipt
-        while not self._arrived(answer := self._video(account, receipt["video"]), kind):
-            waited = receipt.get("waited", 0)
-            receipt = {**receipt, "waited": waited + 1}
-            yield Waiting(receipt, pause(waited))
-        if _public(answer):     # by a sending of which we know no end
-            yield {**receipt, "published": True}
-
-    def _arrived(self, answer, kind):
-        """Whether the last call may be made: for a reel once Facebook has the file, for a story once it has looked at it."""
-        if error := _broken(answer):
-            if _video_status(answer) == "error":
-                raise error
-            raise Unavailable("Facebook has lost the uploaded video", receipt={}, platform_message=error.platform_message)
-        uploaded = answer.field("status", "uploading_phase", "status", default=None) in DONE
-        return _video_status(answer) in ("upload_complete", "ready") or (kind == "reel" and uploaded)
-
     def _publish_video(self, account, content, receipt, kind):
-        form = {"phase": "finish", "description": content.caption, "title": content.options.get("title")}
+        form = {"phase": "finish", "description": content.caption, **_parameters(content)}
         if kind == "reel":
             answer = self._post(account, "video_reels", commits=True, video_id=receipt["video"], video_state="PUBLISHED",
-                                place=content.options.get("placeId"), **form)
+                                **form)
         else:
             answer = self._post(account, "videos", host="video_url", commits=True, upload_session_id=receipt["session"], **form)
-        _succeeded(answer)
+        succeeded(answer)
         return Processing(receipt, pause(0))
 
     def _publish_story(self, account, receipt):
@@ -233,25 +184,12 @@ class Facebook(FacebookLogin, Commenting):
             answer = self._post(account, "video_stories", commits=True, phase="finish", video_id=receipt["video"])
         else:
             answer = self._post(account, "photo_stories", commits=True, photo_id=receipt["photos"][0])
-        _succeeded(answer)
+        succeeded(answer)
         post = identity(answer, name="post_id")
         try:
             return self._find_story(account, receipt) or Published(post, f"{self.settings['public_url']}/{post}")
         except PlatformError:
             return Published(post, f"{self.settings['public_url']}/{post}")
-
-    def _video(self, account, video):
-        try:
-            return self.call(account, "GET", f"/{video}", query={"fields": "status,permalink_url,published"})
-        except Rejected as error:       # a video that is not there yet
-            raise _untold(error) from None
-
-    def _video_url(self, answer, video):
-        """The permalink, which for videos is a path only."""
-        path = answer.field("permalink_url", default="")
-        if re.fullmatch(r"/[!-~]{1,500}", path):
-            return self.settings["public_url"] + path
-        return answer.link("permalink_url", default=f"{self.settings['public_url']}/{video}")
 
     def _post_url(self, account, post):
         """The permalink. The post is public, whatever becomes of this question."""
@@ -262,8 +200,8 @@ class Facebook(FacebookLogin, Commenting):
             return guess
 
     def _find_post(self, account, content):
-        """The newest post with our text since it was sent; a post without text cannot be told from others."""
-        if not content.caption.strip():
+        """The newest post with our text since it was sent; one without text, or dated back, cannot be told from others."""
+        if not content.caption.strip() or "backdatedTime" in content.options:
             return None
         answer = self.call(account, "GET", f"/{account.platform_id}/published_posts",
                            query={"fields": "id,message,created_time,permalink_url", "limit": LISTED})
@@ -288,51 +226,25 @@ class Facebook(FacebookLogin, Commenting):
         return Published(post, answer.link(*place, link, default=f"{self.settings['public_url']}/{post}"))
 
 
+def _parameters(content):
+    """The parameters of a post that stand for its options."""
+    found = {name: content.options[ours] for ours, name in PARAMETERS.items() if ours in content.options}
+    if audience := content.options.get("targeting"):
+        places = {"geo_locations": {"countries": audience["countries"]}} if "countries" in audience else {}
+        ages = {"age_min": audience["ageMin"]} if "ageMin" in audience else {}
+        found["targeting"] = json.dumps({**places, **ages})
+    return found
+
+
+def _is_past(text):
+    """Whether a time exists and is over."""
+    try:
+        return datetime.fromisoformat(text).timestamp() < time.time()
+    except (ValueError, OverflowError):
+        return False
+
+
 def _profile(answer, *place):
     page, name = identity(answer, *place), answer.field(*place, "name")
     return Profile(page, answer.field(*place, "username", default="") or page, name,
                    answer.link(*place, "picture", "data", "url", default=None))
-
-
-def _window(answer, item, *path):
-    """Which bytes Facebook wants next, from `start` to before `end`; both alike once it has all."""
-    offsets = [str(answer.field(*path, name, kind=(str, int))) for name in ("start_offset", "end_offset")]
-    if not all(offset.isdecimal() for offset in offsets):
-        raise answer.manner.fault()
-    start, end = map(int, offsets)
-    if not start <= end <= item.bytes:
-        raise answer.manner.fault()
-    return {"start": start, "end": end}
-
-
-def _untold(error):
-    return Unavailable("Facebook does not tell the state of the video", platform_code=error.platform_code,
-                       platform_message=error.platform_message)
-
-
-def _video_status(answer):
-    return answer.field("status", "video_status", default=None)
-
-
-def _public(answer):
-    state, phase = (answer.field("status", "publishing_phase", name, default=None) for name in ("publish_status", "status"))
-    if state is None and phase is None:     # as for some videos of the feed
-        return _video_status(answer) == "ready" and answer.field("published", kind=bool, default=False)
-    return state == "published" or (state is None and phase in DONE)
-
-
-def _broken(answer):
-    """Rejected with Facebook's reason where a video failed, else None."""
-    phases = ("uploading_phase", "processing_phase", "publishing_phase")
-    failed = [phase for phase in phases if answer.field("status", phase, "status", default=None) == "error"]
-    if not failed and _video_status(answer) not in BROKEN:
-        return None
-    reasons = [answer.field("status", phase, *path, "message", default=None)
-               for phase in failed for path in (("error",), ("errors", 0))]
-    return Rejected("Facebook could not process the video", rule="video", platform_code=_video_status(answer),
-                    platform_message=next(filter(None, reasons), None))
-
-
-def _succeeded(answer):
-    if not answer.field("success", kind=bool):
-        raise answer.manner.fault()

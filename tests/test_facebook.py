@@ -1,6 +1,7 @@
 """Posts on Facebook Pages, by a Graph API as strict as the real one."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from hashlib import sha256
 
 import pytest
@@ -9,7 +10,8 @@ from platforms.base import MB, Absent, Content, Processing, Published, Waiting
 from platforms.errors import Unavailable, Unconfirmed
 from tests.live import image, prepared
 from tests.networks import facebook as network
-from tests.networks.facebook import FILM, SAMPLES, facebook, film, finished, net, page, posted, sent_reel, story  # noqa: F401
+from tests.networks.facebook import (FILM, SAMPLES, WHEN, facebook, film, finished, net, page, post, posted,  # noqa: F401
+                                     sent_reel, story)
 from tests.standins.facebook import LIST, READ, REELS, STORIES, VIDEO_STORIES, hashes
 from tests.standins.meta import IN_DOUBT
 
@@ -28,6 +30,28 @@ def test_text(net, facebook, page):
 def test_link(net, facebook, page):
     posted(facebook, page, SAMPLES["link"])
     assert (net.posts[0]["message"], net.posts[0]["link"]) == ("hi", "https://bread.example/menu")
+
+
+def test_a_post_for_some_that_is_dated_back(net, facebook, page):
+    options = {"targeting": {"countries": ["AT"]}, "sponsorId": "901", "backdatedTime": WHEN, "backdatedTimeGranularity": "day"}
+    posted(facebook, page, replace(TEXT, options=options))
+    assert net.posts[0]["targeting"] == {"geo_locations": {"countries": ["AT"]}} and net.posts[0]["sponsor"] == "901"
+    assert net.posts[0]["created"] == datetime(1998, 5, 1, 12, tzinfo=UTC).timestamp()
+
+
+@pytest.mark.parametrize("kind, options, problems", [
+    ("text", {"targeting": {"ageMin": 21}}, []),
+    ("text", {"backdatedTime": "2999-01-01T00:00:00Z"}, [("options/backdatedTime", "past")]),
+    ("text", {"backdatedTime": "2001-02-31T00:00:00Z"}, [("options/backdatedTime", "past")]),
+    ("text", {"backdatedTimeGranularity": "day"}, [("options/backdatedTime", "required")]),
+    ("text", {"firstCommentImageUrl": "https://a.test/a.jpg"}, [("options/firstComment", "required")]),
+    ("video", {"backdatedTime": WHEN, "collaboratorIds": ["1"]},
+     [("options/backdatedTime", "option"), ("options/collaboratorIds", "option")]),
+    ("reel", {"sponsorId": "1"}, [("options/sponsorId", "option")]),
+    ("story", {"targeting": {"ageMin": 21}}, [("options/targeting", "option")]),
+])
+def test_what_options_have_to_fit_to(facebook, kind, options, problems):
+    assert [(problem.path, problem.rule) for problem in facebook.problems(post(kind, **options))] == problems
 
 
 def test_a_link_needs_no_text(net, facebook, page):
@@ -162,6 +186,12 @@ def test_older_and_other_posts_are_not_taken_for_ours(net, facebook, page):
     net.posts[0]["created"] -= 60
     assert facebook.find(page, replace(TEXT, sent_ago=30.0), {}) is None
     assert facebook.find(page, replace(TEXT, sent_ago=70.0), {}).id == net.posts[0]["id"]
+
+
+def test_a_post_that_is_dated_back_cannot_be_told_from_others(net, facebook, page):
+    content = replace(TEXT, options={"backdatedTime": WHEN})
+    posted(facebook, page, TEXT)
+    assert facebook.find(page, content, prepared(facebook, page, content)) is None
 
 
 def test_a_post_without_text_cannot_be_told_from_others(net, facebook, page):

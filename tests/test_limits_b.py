@@ -122,7 +122,9 @@ def test_captions(platform, post, expected):
     row("instagram unmeasured reel", instagram, media=[Media(MP4, MB, "https://media.test/film")]),
     row("facebook 10 photos", facebook, media=[photo(JPEG), photo(PNG), photo(GIF)] * 3 + [photo()]),
     row("facebook 11 photos", facebook, [("media", "media_count")], media=[photo()] * 11),
-    row("facebook photo and video", facebook, [("media", "media_count")], media=[photo(), film()]),
+    row("facebook video with a thumbnail", facebook, media=[photo(), film()]),
+    row("facebook video with two thumbnails", facebook, [("media", "media_count")], media=[photo(), film(), photo()]),
+    row("facebook video with a GIF for a thumbnail", facebook, [("media/1", "media_type")], media=[film(), photo(GIF)]),
     row("facebook text with a photo", facebook, [("media", "media_count")], caption="a", media=[photo()], post_type="text"),
     row("facebook WebP over 10 MB", facebook, media=[photo(WEBP, 10 * MB + 1)]),
     row("facebook WebP that moves", facebook, [("media/1", "media_type")], media=[photo(WEBP), moving(WEBP)]),
@@ -263,7 +265,7 @@ def test_options(platform, post, expected):
         ("two photos", [photo()] * 2, ["carousel", "image", "carousel", None]),
         ("a video", [film()], ["reel", "video", "video", "video"]),
         ("two videos", [film()] * 2, ["carousel", None, "carousel", None]),
-        ("a photo and a video", [photo(), film()], ["carousel", None, "carousel", None]),
+        ("a photo and a video", [photo(), film()], ["carousel", "video", "carousel", None]),
     ] for platform, post_type in zip([instagram, facebook, threads, gbp], post_types)
 ])
 def test_a_missing_post_type_is_inferred(platform, media, post_type):

@@ -22,6 +22,31 @@ SAMPLES = {
     "story": Content("", (image(),), "story", key="k-1"),
     "link": Content("hi", post_type="link", options={"link": "https://bread.example/menu"}, key="k-1"),
 }
+WHEN = "1998-05-01T12:00:00Z"
+
+
+def post(kind, **options):
+    """A post of this type with these options."""
+    return replace(SAMPLES[kind], options={**SAMPLES[kind].options, **options})
+
+
+# For tests/test_options_covered.py.
+OPTIONS = {
+    "altTexts": (post("image", altTexts=["a loaf"]), {"alt_text_custom": "a loaf"}),
+    "link": (post("link", link="https://bread.example/"), {"link": "https://bread.example/"}),
+    "title": (post("reel", title="A roll"), {"title": "A roll"}),
+    "placeId": (post("text", placeId="900"), {"place": "900"}),
+    "targeting": (post("video", targeting={"countries": ["AT", "CH"], "ageMin": 18}),
+                  {"geo_locations": {"countries": ["AT", "CH"]}, "age_min": 18}),
+    "sponsorId": (post("video", sponsorId="901"), {"sponsor_id": "901"}),
+    "backdatedTime": (post("image", backdatedTime=WHEN), {"backdated_time": WHEN}),
+    "backdatedTimeGranularity": (post("link", backdatedTime=WHEN, backdatedTimeGranularity="year"),
+                                 {"backdated_time_granularity": "year"}),
+    "collaboratorIds": (post("reel", collaboratorIds=["77"]), {"target_id": "77"}),
+    "firstComment": (post("text", firstComment="More"), {"message": "More"}),
+    "firstCommentImageUrl": (post("text", firstComment="More", firstCommentImageUrl="https://media.test/menu.jpg"),
+                             {"message": "More", "attachment_url": "https://media.test/menu.jpg"}),
+}
 PUBLISH = {"text": FEED, "image": FEED, "link": FEED, "video": VIDEOS, "reel": REELS, "story": PHOTO_STORIES}
 
 

@@ -3,100 +3,28 @@
 Its three hosts are one here.
 """
 
-import hashlib
-from dataclasses import dataclass, field
+from datetime import datetime
 
-from tests.standins.meta import (ROOT, Pages, Refusal, Upload, api, body, file_of, flag, page_of, pick, stamp, structure,
-                                 upload_error)
+from tests.standins.facebook_errors import ERRORS, FEED, UPLOAD, UPLOAD_ROOT  # noqa: F401
+from tests.standins.facebook_media import Photo, Video, hashes  # noqa: F401
+from tests.standins.meta import ROOT, Pages, Refusal, api, file_of, flag, page_of, pick, stamp, structure, upload_error
 from tests.standins.server import Answer, route, run, sniff
 
 SCOPES = {"pages_show_list", "pages_read_engagement", "pages_manage_posts", "pages_manage_engagement", "business_management",
           "pages_read_user_content", "publish_video"}
-VIDEO_ROOT, UPLOAD_ROOT = "/video/v25.0", "/video-upload/v25.0"
-FEED, PHOTOS, REELS = f"POST {ROOT}/:page/feed", f"POST {ROOT}/:page/photos", f"POST {ROOT}/:page/video_reels/finish"
+VIDEO_ROOT = "/video/v25.0"
+PHOTOS, REELS = f"POST {ROOT}/:page/photos", f"POST {ROOT}/:page/video_reels/finish"
 PHOTO_STORIES, VIDEO_STORIES = f"POST {ROOT}/:page/photo_stories", f"POST {ROOT}/:page/video_stories/finish"
 VIDEOS, PARTS = f"POST {VIDEO_ROOT}/:page/videos/finish", f"POST {VIDEO_ROOT}/:page/videos/transfer"
-UPLOAD, COMMENT = f"POST {UPLOAD_ROOT}/:video", f"POST {ROOT}/:post/comments"
+COMMENT, THUMBNAILS, INVITE = (f"POST {ROOT}/:post/comments", f"POST {ROOT}/:video/thumbnails",
+                               f"POST {ROOT}/:video/collaborators")
 READ, LIST, STORIES, COMMENTS = (f"GET {ROOT}/:node", f"GET {ROOT}/:page/published_posts", f"GET {ROOT}/:page/stories",
                                  f"GET {ROOT}/:post/comments")
 TEXT, PHOTO_BYTES, PHOTO_LIFE, ATTACHED = 63_206, 10 << 20, 86_400, 10
 PHOTO_TYPES = ("image/jpeg", "image/png", "image/gif")
 PART = 1 << 20          # bytes of a part of a video of the feed
-REELS_A_DAY = (30, 86_400)
-
-
-ERRORS = {
-    name: {"endpoint": FEED, "status": status, "body": body(code, message, **more)}
-    for name, (status, code, message, more) in {
-        "expired": (401, 190, "Error validating access token: Session has expired.", {"subcode": 463}),
-        "password_changed": (400, 190, "Error validating access token: password changed.", {"subcode": 460}),
-        "session": (400, 102, "The session key is invalid", {}),
-        "permission": (403, 200, "(#200) Permissions error", {}),
-        "scope": (403, 283, "(#283) Requires pages_read_engagement permission to manage the object", {}),
-        "ability": (400, 10, "(#10) Application does not have permission for this action", {}),
-        "capability": (400, 3, "(#3) Application does not have the capability to make this API call.", {}),
-        "app_limit": (400, 4, "(#4) Application request limit reached", {"transient": True}),
-        "user_limit": (400, 17, "(#17) User request limit reached", {}),
-        "page_limit": (400, 32, "(#32) Page request limit reached", {}),
-        "feature_limit": (400, 341, "(#341) Feed action request limit reached", {}),
-        "call_limit": (400, 613, "(#613) Calls to this api have exceeded the rate limit.", {}),
-        "pages_limit": (400, 80001, "(#80001) There have been too many calls to this Page account.", {}),
-        "too_fast": (400, 368, "You are posting too fast", {"subcode": 1390008}),
-        "blocked": (403, 368, "The action attempted has been deemed abusive", {}),
-        "policy": (400, 100, "Content goes against Community Standards", {"subcode": 1346003}),
-        "duplicate": (400, 506, "(#506) Duplicate status message", {"transient": False}),
-        "same_photos": (400, 100, "Photos were already posted.", {"subcode": 1366051}),
-        "unknown": (500, 1, "An unknown error occurred", {"transient": True}),
-        "unknown_as_400": (400, 1, "An unknown error occurred", {}),
-        "service": (503, 2, "Service temporarily unavailable", {"transient": True}),
-        "passing": (400, 9999, "Please retry later", {"transient": True}),
-        "invalid": (400, 100, "(#100) Invalid parameter", {"user_message": "The link is not one"}),
-        "missing": (400, 100, "Unsupported post request. Object does not exist", {"subcode": 33}),
-        "bad_photo": (400, 324, "(#324) Missing or invalid image file", {}),
-        "bad_link": (400, 100, "(#100) Could not scrape the link", {"subcode": 1609005}),
-        "authorization": (400, 200, "Page Publishing Authorization is required", {"subcode": 1404078}),
-        "identity": (400, 100, "Confirm your identity", {"subcode": 4854002}),
-        "no_video": (400, 100, "You cannot upload videos", {"subcode": 1363042}),
-        "bad_ratio": (400, 100, "The aspect ratio is not supported", {"subcode": 1363040}),
-        "upload_timeout": (400, 100, "Your video upload timed out", {"subcode": 1363030}),
-        "upload_problem": (400, 6000, "There was a problem uploading your video file.", {}),
-    }.items()
-} | {
-    "processing_failed": {"endpoint": UPLOAD, "status": 400,
-                          "body": upload_error("ProcessingFailedError", "Request processing failed")},
-    "partial": {"endpoint": UPLOAD, "status": 400, "body": upload_error("PartialRequestError", "Partial request")},
-    "hiccup": {"endpoint": UPLOAD, "status": 400, "body": upload_error("SomethingError", "Try again", True)},
-    "not_authorized": {"endpoint": UPLOAD, "status": 401, "body": upload_error("NotAuthorizedError", "Not authorized")},
-    "bad_gateway": {"endpoint": FEED, "status": 502, "body": "<html>502</html>"},
-}
-
-
-@dataclass
-class Photo:
-    """One photo that was sent; `post` is the one that shows it."""
-
-    id: str
-    page: str
-    data: bytes = field(repr=False)
-    alt: str | None
-    made: float
-    post: str | None = None
-
-
-@dataclass
-class Video(Upload):
-    """One video: `state` runs uploading, processing, waiting (for the last call), publishing, published, draft, error."""
-
-    id: str
-    page: str
-    edge: str
-    size: int | None = None
-    session: str | None = None
-    data: bytearray = field(default_factory=bytearray, repr=False)
-    state: str = "uploading"
-    polls: int = 0
-    title: str | None = None
-    description: str | None = None
+REELS_A_DAY, INVITES_A_DAY = (30, 86_400), (10, 86_400)
+AGES, GRANULARITIES = (13, 15, 18, 21, 25), ("year", "month", "day", "hour", "min", "none")
 
 
 class FacebookServer(Pages):
@@ -113,11 +41,13 @@ class FacebookServer(Pages):
         self.photos: dict[str, Photo] = {}
         self.videos: dict[str, Video] = {}
         self.comments: dict[str, list] = {}
-        self.rates["reels"] = REELS_A_DAY
+        self.rates |= {"reels": REELS_A_DAY, "invites": INVITES_A_DAY}
 
     # posts
 
-    @api("POST", f"{ROOT}/:page/feed", "pages_manage_posts", params=("message", "link", "place", "attached_media"), kind="page")
+    @api("POST", f"{ROOT}/:page/feed", "pages_manage_posts", kind="page",
+         params=("message", "link", "place", "attached_media", "targeting", "sponsor_id", "backdated_time",
+                 "backdated_time_granularity"))
     def feed(self, request, token, given):
         """A post with a text, a link or photos."""
         page = self._own(request, token)
@@ -133,7 +63,7 @@ class FacebookServer(Pages):
         if message and not photos and (last.get("message"), last.get("link")) == (message, given.get("link")):
             raise Refusal(506, "(#506) Duplicate status message")
         post = self._public(page, "feed", message=message, link=given.get("link"), place=self._place(given),
-                            photos=[photo.id for photo in photos])
+                            photos=[photo.id for photo in photos], **self._choices(given))
         for photo in photos:
             photo.post = post["id"]
         return {"id": post["id"]}
@@ -175,7 +105,7 @@ class FacebookServer(Pages):
         return self._window(video)
 
     @api("POST", VIDEOS.removeprefix("POST "), "pages_manage_posts", kind="page", needs=("upload_session_id",),
-         params=("title", "description"))
+         params=("title", "description", "targeting", "sponsor_id"))
     def finish_video(self, request, token, given):
         """It is published."""
         video = self._session(request, token, given)
@@ -190,7 +120,7 @@ class FacebookServer(Pages):
         return self._whole(self._own(request, token), "video_reels")
 
     @api("POST", REELS.removeprefix("POST "), "pages_manage_posts", kind="page", needs=("video_id", "video_state"),
-         params=("title", "description", "place"))
+         params=("title", "description", "place", "targeting"))
     def finish_reel(self, request, token, given):
         """It is published, however often this is said."""
         page = self._own(request, token)
@@ -240,6 +170,28 @@ class FacebookServer(Pages):
         video.state, video.polls = "waiting", self.processing_polls if video.edge == "video_stories" else 0
         return {"success": True}
 
+    @api("POST", f"{ROOT}/:video/thumbnails", "pages_manage_posts", kind="page", needs=("source", "is_preferred"))
+    def thumbnails(self, request, token, given):
+        """The picture of a video."""
+        video, source = self._own_video(request, token), file_of(given, "source")
+        kind = sniff(source.data)
+        if kind not in PHOTO_TYPES[:2] or source.media_type != kind or len(source.data) > PHOTO_BYTES:
+            raise Refusal(100, "(#100) Invalid thumbnail")
+        flag(given, "is_preferred", False)
+        video.thumbnail = source.data
+        return {"success": True}
+
+    @api("POST", f"{ROOT}/:video/collaborators", "pages_manage_posts", kind="page", needs=("target_id",))
+    def collaborators(self, request, token, given):
+        """Another Page is asked whether a reel is to be its own as well."""
+        video = self._own_video(request, token)
+        if video.edge != "video_reels" or not given["target_id"].isdecimal() or given["target_id"] in video.invited:
+            raise Refusal(100, "(#100) Invalid collaborator")
+        if self.take("invites", token.owner).exceeded:
+            raise Refusal(613, "(#613) Too many invitations in 24 hours")
+        video.invited.append(given["target_id"])
+        return {"success": True}
+
     # reading
 
     @api("GET", f"{ROOT}/:page/published_posts", "pages_read_engagement", params=("limit", "after"), kind="page")
@@ -247,6 +199,7 @@ class FacebookServer(Pages):
         """The posts of the Page, newest first."""
         page = self._own(request, token)
         found = [post for post in reversed(self.posts) if post["page"] == page and post["kind"] != "story"]
+        found.sort(key=lambda post: post["created"], reverse=True)
         return page_of(found, given, lambda post: pick(self._post_node(post), given.get("fields"), "PagePost"))
 
     @api("GET", f"{ROOT}/:page/stories", "pages_read_engagement", params=("limit", "after"), kind="page")
@@ -273,12 +226,13 @@ class FacebookServer(Pages):
                           kind="GraphMethodException")
         return pick(self._post_node(post), fields, "PagePost")
 
-    @api("POST", f"{ROOT}/:post/comments", "pages_manage_engagement", needs=("message",), kind="page")
+    @api("POST", f"{ROOT}/:post/comments", "pages_manage_engagement", kind="page", needs=("message",),
+         params=("attachment_url",))
     def comment(self, request, token, given):
         """A comment of the Page itself."""
         self._commentable(request.args["post"])
         one = {"id": f"{request.args['post']}_{self.new_id()}", "message": given["message"], "created_time": stamp(self.now()),
-               "from": {"id": token.owner}}
+               "from": {"id": token.owner}, "attachment": given.get("attachment_url")}
         self.comments.setdefault(request.args["post"], []).append(one)
         return {"id": one["id"]}
 
@@ -307,6 +261,30 @@ class FacebookServer(Pages):
         if "place" in given and given["place"] not in self.places:
             raise Refusal(100, "(#100) Param place must be a valid place tag ID")
         return given.get("place")
+
+    def _choices(self, given):
+        """What a post was given of audience, sponsor and date, checked."""
+        audience = structure(given, "targeting", dict)
+        countries = audience.get("geo_locations", {}).get("countries", [])
+        if (audience.keys() - {"geo_locations", "age_min"} or audience.get("age_min", AGES[0]) not in AGES
+                or not all(isinstance(country, str) and len(country) == 2 for country in countries)):
+            raise Refusal(100, "(#100) Param targeting is not valid")
+        if not given.get("sponsor_id", "1").isdecimal():
+            raise Refusal(100, "(#100) Param sponsor_id must be a Page")
+        found = {"targeting": audience or None, "sponsor": given.get("sponsor_id")}
+        if given.get("backdated_time_granularity", "none") not in GRANULARITIES:
+            raise Refusal(100, "(#100) Param backdated_time_granularity is not valid")
+        if "backdated_time" in given:
+            found["created"] = datetime.fromisoformat(given["backdated_time"]).timestamp()
+            if found["created"] > self.now():
+                raise Refusal(100, "(#100) Param backdated_time must be in the past")
+        return found
+
+    def _own_video(self, request, token):
+        video = self.videos.get(request.args["video"])
+        if video is None or video.page != token.owner:
+            raise Refusal(100, f"Object with ID '{request.args['video']}' does not exist", subcode=33)
+        return video
 
     def _public(self, page, kind, *, message=None, **details):
         name = self.new_id() if kind == "story" else f"{page}_{self.new_id()}"
@@ -353,42 +331,23 @@ class FacebookServer(Pages):
         video.title, video.description = given.get("title"), given.get("description")
         if not (self.drafts and video.edge == "videos"):
             post = self._public(video.page, "video", message=video.description, title=video.title, video=video.id,
-                                place=given.get("place"), edge=video.edge)
+                                place=given.get("place"), edge=video.edge, **self._choices(given))
             post["id"] = video.id
 
     def _read_video(self, video, fields):
-        node = {"id": video.id, "status": self._status(video), "published": video.state == "published", "post_id": None,
+        node = {"id": video.id, "status": video.status(self.now()), "published": video.state == "published", "post_id": None,
                 "description": video.description, "title": video.title,
                 "permalink_url": f"/reel/{video.id}/" if video.edge == "video_reels" else f"/{video.page}/videos/{video.id}/"}
         if video.polls:
             video.polls -= 1
         elif video.state == "publishing":
             video.state = "draft" if self.drafts and video.edge == "videos" else "published"
-            node |= {"status": self._status(video), "published": video.state == "published"}
+            node |= {"status": video.status(self.now()), "published": video.state == "published"}
         return pick(node, fields, "Video")
-
-    def _status(self, video):
-        sent = len(video.data) == video.size
-        overall = {"uploading": "uploading", "error": "error", "waiting": "processing" if video.polls else "upload_complete",
-                   "publishing": "processing"}.get(video.state, "ready")
-        publishing = {"published": {"status": "complete", "publish_status": "published", "publish_time": int(self.now())},
-                      "draft": {"status": "complete", "publish_status": "draft"}}
-        processing = {"status": {"uploading": "not_started", "waiting": "not_started", "publishing": "in_progress",
-                                 "error": "error"}.get(video.state, "complete")}
-        if video.state == "error":
-            processing["error"] = {"message": "The video is broken"}
-        return {"video_status": overall, "processing_phase": processing,
-                "uploading_phase": {"status": "complete" if sent else "in_progress", "bytes_transfered": len(video.data)},
-                "publishing_phase": publishing.get(video.state, {"status": "not_started"})}
 
     def _commentable(self, name):
         if not any(post["id"] == name and post["kind"] != "story" for post in self.posts):
             raise Refusal(100, f"Object with ID '{name}' does not exist", subcode=33)
-
-
-def hashes(net) -> list[str]:
-    """The SHA-256 of every video that arrived, in order."""
-    return [hashlib.sha256(video.data).hexdigest() for video in net.videos.values()]
 
 
 if __name__ == "__main__":
