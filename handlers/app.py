@@ -25,6 +25,7 @@ from handlers.files import Files
 from handlers.gate import Gate, Paths
 from handlers.origins import Origins
 from handlers.pages import METHODS, Pages
+from handlers.proxies import Proxies
 from handlers.responses import failure
 from handlers.security import Security
 from handlers.services import Services, build
@@ -41,6 +42,7 @@ def create_app(config: Config, services: Services | None = None) -> AsyncApp:
     services = services or build(config, connections=config.api_connections)
     contract = Contract()
     middlewares = [
+        functools.partial(Proxies, trusted=config.trusted_proxies),
         Gate,
         Origins,
         functools.partial(ServerErrorMiddleware, handler=_answer_error),

@@ -5,6 +5,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -49,6 +50,7 @@ class Config:
     fetch_rate_limit: int
     caption_rate_limit: int
     failed_credentials_limit: int
+    trusted_proxies: tuple[IPv4Network | IPv6Network, ...]
     caption_url: str | None
     caption_key: str | None = field(repr=False)
     caption_model: str | None
@@ -91,6 +93,7 @@ class Config:
             fetch_rate_limit=env.number("POSTHORN_FETCH_RATE_LIMIT", 30),
             caption_rate_limit=env.number("POSTHORN_CAPTION_RATE_LIMIT", 30),
             failed_credentials_limit=env.number("POSTHORN_FAILED_CREDENTIALS_LIMIT", 20),
+            trusted_proxies=env.networks("POSTHORN_TRUSTED_PROXIES"),
             caption_url=env.url("POSTHORN_CAPTION_URL", None),
             caption_key=env.text("POSTHORN_CAPTION_KEY", None),
             caption_model=env.text("POSTHORN_CAPTION_MODEL", None),
@@ -177,6 +180,12 @@ class _Env:
 
     def names(self, name):
         return tuple(part.strip() for part in self.text(name).split(",") if part.strip())
+
+    def networks(self, name):
+        try:
+            return tuple(ip_network(part.strip()) for part in self.text(name, "").split(",") if part.strip())
+        except ValueError:
+            raise ConfigError(f"{name} must be a comma-separated list of addresses and networks such as 10.0.0.0/8") from None
 
     def hosts(self, name):
         pairs = [part.strip().rpartition(":") for part in self.text(name, "").split(",") if part.strip()]

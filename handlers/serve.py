@@ -17,7 +17,7 @@ class ApiWorker(UvicornWorker):
 
     # lifespan on: a start that fails ends the process, instead of answering 500 for ever. reset_contextvars: nothing of one
     # request is left for the next on the same connection.
-    # proxy_headers: whoever connects from this machine could name any address as its own.
+    # proxy_headers: uvicorn would trust whoever connects from this machine; handlers/proxies.py trusts whom the settings name.
     CONFIG_KWARGS = {"loop": "uvloop", "http": "httptools", "ws": "none", "lifespan": "on", "reset_contextvars": True,
                      "server_header": False, "proxy_headers": False, "log_config": None}
 

@@ -8,7 +8,7 @@ import pytest
 from tests.service import Http, Member, start_api, well_formed
 
 LIMITS = {"POSTHORN_RATE_LIMIT": "5", "POSTHORN_FETCH_RATE_LIMIT": "2", "POSTHORN_CAPTION_RATE_LIMIT": "60",
-          "POSTHORN_FAILED_CREDENTIALS_LIMIT": "4"}
+          "POSTHORN_FAILED_CREDENTIALS_LIMIT": "4", "POSTHORN_TRUSTED_PROXIES": "127.0.0.4"}
 IDEA = {"content": "x", "sourceUrl": "https://example.net"}
 
 
@@ -117,3 +117,12 @@ def test_wrong_credentials_are_limited_by_address_and_good_ones_never(member, st
     assert Http(strict_api, member.test.key, source="127.0.0.2").get("/v1/clients").status == 200
     assert missing.get("/v1/clients").status == 401
     assert wrong("127.0.0.3").status == 401
+
+
+def test_behind_a_trusted_proxy_each_person_has_an_address(strict_api):
+    def wrong(address, source="127.0.0.4"):
+        forwarded = {"X-Forwarded-For": f"192.0.2.1, {address}"}
+        return Http(strict_api, well_formed(), source=source).get("/v1/clients", headers=forwarded).status
+
+    assert [wrong("198.51.100.1") for _ in range(5)] == [401] * 4 + [429]
+    assert [wrong("198.51.100.2"), wrong("198.51.100.1"), wrong("198.51.100.1", "127.0.0.5")] == [401, 429, 401]
