@@ -49,7 +49,11 @@ def _stale(message, **words):
 
 
 class Pinterest(OAuthPlatform):
-    """A Pinterest account, whose Pins go to one of its boards."""
+    """A Pinterest account, whose Pins go to one of its boards.
+
+    Tags of products, sponsors and several files in one Pin other than images are closed to apps like ours; comments have no
+    API. Images are fetched by Pinterest: sent inside the request, one of 20 MB would have to be held whole, as text.
+    """
 
     name = "pinterest"
     title = "Pinterest"
@@ -63,14 +67,16 @@ class Pinterest(OAuthPlatform):
     post_types = {
         "image": PostType(images=(1, 1), required=("boardId",)),
         "carousel": PostType(images=(2, 5), required=("boardId",), options=("slides",)),
-        "video": PostType(videos=(1, 1), required=("boardId",), options=("coverImageUrl", "coverSecond")),
+        "video": PostType(images=(0, 1), videos=(1, 1), mixed=True,     # the image is the cover
+                          required=("boardId",), options=("coverImageUrl", "coverSecond")),
     }
     options = ("boardSectionId", "title", "link", "altText", "dominantColor")
     live = True
     settings = {"api_url": "https://api.pinterest.com/v5", "authorize_url": "https://www.pinterest.com/oauth/",
                 "token_url": "https://api.pinterest.com/v5/oauth/token", "public_url": "https://www.pinterest.com",
+                # Secret boards need boards:read_secret, boards:write_secret, pins:read_secret and pins:write_secret as well.
+                "scopes": "boards:read boards:write pins:read pins:write user_accounts:read",
                 "client_id": "", "client_secret": ""}
-    scopes = ("boards:read", "boards:write", "pins:read", "pins:write", "user_accounts:read")
     scope_separator = ","
     pkce = False
     basic = True
@@ -78,6 +84,11 @@ class Pinterest(OAuthPlatform):
     verdicts = {"3": _our_app, "29": _denied, 429: _too_much}
     token_verdicts = {"283": Disconnected, 400: Disconnected, "2": _our_app, "3": _our_app}
     upload_verdicts = {**dict.fromkeys(STALE_UPLOADS, _stale), 403: Rejected}
+
+    @property
+    def scopes(self):
+        """What a login asks for, as the operator sets it."""
+        return tuple(self.settings["scopes"].split())
 
     def extra_problems(self, post_type, content):
         """One shape for all images of a carousel, a slide for each at most, one cover for a video."""
@@ -87,8 +98,10 @@ class Pinterest(OAuthPlatform):
             yield Problem("media", "media_aspect_ratio", "Pinterest takes only images of one shape together")
         if len(options.get("slides", ())) > len(media):
             yield Problem("options/slides", "slides", f"{len(options['slides'])} slides for {len(media)} media")
-        if "coverImageUrl" in options and "coverSecond" in options:
-            yield Problem("options/coverSecond", "one_cover", "a video has one cover: coverImageUrl or coverSecond")
+        covers = [option for option in ("coverImageUrl", "coverSecond") if option in options]
+        if post_type == "video" and len(covers) + any(not item.is_video for item in media) > 1:
+            yield Problem(f"options/{covers[-1]}", "one_cover",
+                          "a video has one cover: the image beside it, coverImageUrl or coverSecond")
 
     def tokens(self, form):
         """Asks for refresh tokens that are renewed with each use, which apps from before September 2025 have to."""
@@ -107,14 +120,17 @@ class Pinterest(OAuthPlatform):
                        answer.link("profile_image", default=None))
 
     def prepare(self, account, content, receipt):
-        """Makes sure that the board is there; uploads a video, and waits until Pinterest has processed it."""
+        """Makes sure that the board is there, and its section; uploads a video, and waits until Pinterest has processed it."""
         if "board" not in receipt:
             receipt = {"board": self._board(account, content.options["boardId"])}
+            if "boardSectionId" in content.options:
+                self._check_section(account, content.options["boardId"], content.options["boardSectionId"])
             yield receipt
-        if not content.media[0].is_video:
+        film = next((item for item in content.media if item.is_video), None)
+        if film is None:
             return
         if "media" not in receipt:
-            receipt = {"board": receipt["board"], "media": self._upload(account, content.media[0]), "polls": 0}
+            receipt = {"board": receipt["board"], "media": self._upload(account, film), "polls": 0}
             yield receipt
         while "ready" not in receipt:
             receipt = self._asked(account, receipt)
@@ -172,12 +188,15 @@ class Pinterest(OAuthPlatform):
         answer = self._call(account, "GET", f"/boards/{board}", accept=(404,))
         if answer.status != 404:
             return answer.field("name", default="")
-        words = answer.error().words
-        answer = self._call(account, "GET", "/boards", query={"page_size": PAGE})
-        boards = [f"{answer.field('items', position, 'id')} ({answer.field('items', position, 'name', default='')})"
-                  for position in range(min(OFFERED, len(answer.field("items", kind=list))))]
-        raise Rejected(f"there is no board {board} on Pinterest for this account; "
-                       f"{'it has ' + ', '.join(boards) if boards else 'it has none'}", rule="board", **words)
+        there, _ = _listed(self._call(account, "GET", "/boards", query={"page_size": PAGE}))
+        raise Rejected(f"there is no board {board} on Pinterest for this account; it has {there}", rule="board",
+                       **answer.error().words)
+
+    def _check_section(self, account, board, section):
+        """Raises Rejected where the board has no such section, with those that it has."""
+        there, ids = _listed(self._call(account, "GET", f"/boards/{board}/sections", query={"page_size": PAGE}))
+        if section not in ids and len(ids) < PAGE:
+            raise Rejected(f"the board {board} on Pinterest has no section {section}; it has {there}", rule="section")
 
     def _upload(self, account, item):
         """The id of the video, registered and uploaded in one go, since the form for the upload soon runs out."""
@@ -205,11 +224,19 @@ class Pinterest(OAuthPlatform):
         return Published(pin, f"{self.settings['public_url']}/pin/{pin}/")
 
 
+def _listed(answer):
+    """The first of a list of boards or sections as people read them, and the ids of all."""
+    items = [("items", position) for position in range(len(answer.field("items", kind=list)))]
+    ids = [answer.field(*item, "id") for item in items]
+    names = [f"{one} ({answer.field(*item, 'name', default='')})" for one, item in zip(ids, items, strict=True)]
+    return ", ".join(names[:OFFERED]) or "none", ids
+
+
 def _source(content, receipt):
     options, media = content.options, content.media
-    if media[0].is_video:
-        cover = ({"cover_image_url": options["coverImageUrl"]} if "coverImageUrl" in options else
-                 {"cover_image_key_frame_time": options.get("coverSecond", 0)})
+    if any(item.is_video for item in media):
+        address = options.get("coverImageUrl") or next((item.url for item in media if not item.is_video), None)
+        cover = {"cover_image_url": address} if address else {"cover_image_key_frame_time": options.get("coverSecond", 0)}
         return {"source_type": "video_id", "media_id": receipt["media"], **cover}
     if len(media) == 1:
         return {"source_type": "image_url", "url": media[0].url}

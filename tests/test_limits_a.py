@@ -111,7 +111,8 @@ def test_captions(platform, post, expected):
     row("20 photos", linkedin, media=[photo(JPEG), photo(PNG)] * 9 + [photo(GIF)] * 2),
     row("21 photos", linkedin, [("media", "media_count")], media=[photo()] * 21),
     row("carousel of one", linkedin, [("media", "media_count")], media=[photo()], post_type="carousel"),
-    row("photo and video", linkedin, [("media", "media_count")], media=[photo(), film()]),
+    row("photo and video", linkedin, media=[photo(), film()]),
+    row("two photos and a video", linkedin, [("media", "media_count")], media=[photo(), photo(), film()]),
     row("WebP", linkedin, media=[photo(WEBP)]),
     row("animated WebP", linkedin, [("media/0", "media_type")], media=[moving(WEBP)]),
     row("MOV", linkedin, [("media/0", "media_type")], media=[film(QUICKTIME)]),
@@ -176,7 +177,9 @@ def test_captions(platform, post, expected):
     row("nothing", pinterest, [("media", "media_required")], caption="a", **PIN),
     row("5 photos", pinterest, media=[photo(JPEG), photo(PNG)] * 2 + [photo()], **PIN),
     row("6 photos", pinterest, [("media", "media_count")], media=[photo()] * 6, post_type="carousel", **PIN),
-    row("photo and video", pinterest, [("media", "media_count")], media=[photo(), film()], **PIN),
+    row("video with its cover", pinterest, media=[photo(PNG), film()], **PIN),
+    row("video with two images", pinterest, [("media", "media_count")], media=[photo(), film(), photo()], **PIN,
+        post_type="video"),
     row("GIF", pinterest, [("media/0", "media_type")], media=[photo(GIF)], **PIN),
     row("WebP over 20 MB", pinterest, media=[photo(WEBP, 20 * MB + 1)], **PIN),
     row("animated PNG over 20 MB", pinterest, [("media/0", "media_bytes")], media=[moving(PNG, 20 * MB + 1)], **PIN),
@@ -216,6 +219,8 @@ def test_media(platform, post, expected):
     row("poll without its poll", twitter, [("options/poll", "required")], caption="a", post_type="poll"),
     row("text with a poll", twitter, [("options/poll", "option")], caption="a", post_type="text", poll=QUESTION),
     row("shared, but to no community", twitter, [("options/communityId", "required")], caption="a", shareWithFollowers=True),
+    row("a shared post", linkedin, caption="a", reshareUrn="urn:li:share:1", targeting={"geoLocations": ["urn:li:geo:1"]}),
+    row("a shared post with a photo", linkedin, [("options/reshareUrn", "option")], media=[photo()], reshareUrn="urn:li:share:1"),
     row("every option of photos", linkedin, media=[photo()] * 2, altTexts=["a", ""], visibility="PUBLIC", disableReshare=True,
         firstComment="a"),
     row("too many alternative texts", linkedin, [("options/altTexts", "media_options")], media=[photo()], altTexts=["a", "b"]),
@@ -257,6 +262,8 @@ def test_media(platform, post, expected):
     row("photo with slides", pinterest, [("options/slides", "option")], media=[photo()], **PIN, slides=[{}]),
     row("too many slides", pinterest, [("options/slides", "slides")], media=[photo()] * 2, **PIN, slides=[{}] * 3),
     row("video with a cover", pinterest, media=[film()], **PIN, coverSecond=0),
+    row("video with an image and a moment", pinterest, [("options/coverSecond", "one_cover")], media=[film(), photo()], **PIN,
+        coverSecond=0),
     row("video with two covers", pinterest, [("options/coverSecond", "one_cover")], media=[film()], **PIN, coverSecond=0,
         coverImageUrl="https://a.test"),
 ])
@@ -272,7 +279,7 @@ def test_options(platform, post, expected):
         ("two photos", [photo()] * 2, ["image", "carousel", "carousel", None, "carousel"]),
         ("a video", [film()], ["video", "video", "video", "video", "video"]),
         ("two videos", [film()] * 2, [None] * 5),
-        ("a photo and a video", [photo(), film()], ["video", None, None, "video", None]),
+        ("a photo and a video", [photo(), film()], ["video", "video", None, "video", "video"]),
     ] for platform, post_type in zip(NETWORKS, post_types)
 ])
 def test_a_missing_post_type_is_inferred(platform, media, post_type):

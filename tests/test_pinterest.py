@@ -6,32 +6,16 @@ from datetime import timedelta
 
 import pytest
 
-from platforms.base import Absent, Content, Published, Waiting
+from platforms.base import Absent, Published, Waiting
 from platforms.errors import Disconnected, PermissionMissing, PlatformError, Rejected, Unavailable, Unconfirmed
-from platforms.pinterest import Pinterest
-from tests.live import http_for, prepared, published
+from tests.live import prepared, published
 from tests.networks import pinterest as known
-from tests.networks.pinterest import BOARD, PIN, SAMPLES, TOKEN
-from tests.standins.pinterest import CREATE, REGISTER, SCOPES, STATE, STORE
+from tests.networks.pinterest import BOARD, CAROUSEL, IMAGE, PIN, SAMPLES, TOKEN, VIDEO, with_options
+from tests.networks.pinterest import ann, net, pinterest  # noqa: F401
+from tests.standins.pinterest import SCOPES
+from tests.standins.pinterest_rules import CREATE, REGISTER, STATE, STORE
 
 READ_BOARD, LIST = "GET /v5/boards/:id", "GET /v5/boards/:id/pins"
-IMAGE, CAROUSEL, VIDEO = SAMPLES.values()
-
-
-@pytest.fixture
-def net():
-    with known.start() as net:
-        yield net
-
-
-@pytest.fixture
-def pinterest(net):
-    return Pinterest(http_for(net), known.settings(net))
-
-
-@pytest.fixture
-def ann(net):
-    return known.account(net)
 
 
 def sent_pin(net):
@@ -88,6 +72,20 @@ def test_covers(net, pinterest, ann, options, cover):
     assert net.posts[0]["source"].items() >= cover.items()
 
 
+@pytest.mark.parametrize("order", [slice(None), slice(None, None, -1)], ids=["video first", "image first"])
+def test_an_image_beside_a_video_is_its_cover(net, pinterest, ann, order):
+    content = with_options(replace(VIDEO, media=(*VIDEO.media, *IMAGE.media)[order], post_type=None))
+    assert pinterest.infer(content.media) == "video"
+    published(pinterest, ann, content)
+    assert net.posts[0]["source"]["cover_image_url"] == "https://media.test/0.png" and len(net.calls(STORE)) == 1
+
+
+@pytest.mark.parametrize("option, value", [("coverSecond", 1), ("coverImageUrl", "https://a.test/")])
+def test_an_image_is_the_only_cover(pinterest, option, value):
+    content = with_options(replace(VIDEO, media=(*VIDEO.media, *IMAGE.media)), **{option: value})
+    assert [(problem.path, problem.rule) for problem in pinterest.problems(content)] == [(f"options/{option}", "one_cover")]
+
+
 def test_a_long_video_is_asked_after_ever_more_rarely(net, pinterest, ann):
     net.processing_polls = 40
     pauses = [step.after for step in pinterest.prepare(ann, VIDEO, {}) if isinstance(step, Waiting)]
@@ -120,10 +118,32 @@ def test_a_board_of_somebody_else(net, pinterest, ann):
     assert caught.value.platform_code == "7" and not net.posts
 
 
-def test_a_section_that_is_not_there(net, pinterest, ann):
-    content = replace(IMAGE, options={"boardId": BOARD, "boardSectionId": "1"})
-    with pytest.raises(Rejected):
-        pinterest.publish(ann, content, prepared(pinterest, ann, content))
+def test_a_section_that_is_not_there_is_told_with_those_that_are(net, pinterest, ann):
+    board = net.add_board(ann.platform_id, "Cake", sections=("Sweet", "Salty"))
+    sweet, salty = board.sections
+    with pytest.raises(Rejected) as caught:
+        prepared(pinterest, ann, with_options(VIDEO, boardId=board.id, boardSectionId="1"))
+    assert f"no section 1; it has {sweet} (Sweet), {salty} (Salty)" in caught.value.message
+    assert caught.value.rule == "section" and not net.calls(REGISTER)
+    with pytest.raises(Rejected) as caught:
+        prepared(pinterest, ann, with_options(IMAGE, boardSectionId="1"))
+    assert "it has none" in caught.value.message
+
+
+def test_a_section_that_goes_away_meanwhile(net, pinterest, ann):
+    board = net.add_board(ann.platform_id, "Cake", sections=("Sweet",))
+    content = with_options(IMAGE, boardId=board.id, boardSectionId=next(iter(board.sections)))
+    receipt = prepared(pinterest, ann, content)
+    board.sections.clear()
+    with pytest.raises(Rejected) as caught:
+        pinterest.publish(ann, content, receipt)
+    assert caught.value.platform_code == "2031"
+
+
+def test_among_very_many_sections_pinterest_itself_finds_the_right_one(net, pinterest, ann):
+    board = net.add_board(ann.platform_id, "Cake", sections=[str(number) for number in range(251)])
+    content = with_options(IMAGE, boardId=board.id, boardSectionId=list(board.sections)[-1])
+    assert published(pinterest, ann, content).id == net.posts[0]["id"]
 
 
 # Exactly once.

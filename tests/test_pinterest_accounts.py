@@ -11,7 +11,9 @@ from platforms.errors import Disconnected, Rejected, Unavailable
 from platforms.pinterest import Pinterest
 from tests.live import consented, http_for
 from tests.networks import pinterest as known
-from tests.standins.pinterest import ACCESS_SECONDS, TOKEN
+from tests.networks.pinterest import ann, pinterest  # noqa: F401
+from tests.standins.pinterest import ACCESS_SECONDS
+from tests.standins.pinterest_rules import TOKEN
 
 HOME = "https://posthorn.test/callback"
 ME = "GET /v5/user_account"
@@ -22,16 +24,6 @@ def net():
     with known.start() as net:
         net.redirects = [HOME]
         yield net
-
-
-@pytest.fixture
-def pinterest(net):
-    return Pinterest(http_for(net), known.settings(net))
-
-
-@pytest.fixture
-def ann(net):
-    return known.account(net)
 
 
 def test_connecting(net, pinterest):
@@ -46,6 +38,13 @@ def test_the_page_that_asks(pinterest):
     query = dict(parse_qsl(urlsplit(pinterest.authorize(HOME, "state-1").url).query))
     assert query == {"client_id": "1480001", "redirect_uri": HOME, "response_type": "code", "state": "state-1",
                      "scope": "boards:read,boards:write,pins:read,pins:write,user_accounts:read"}
+
+
+def test_an_operator_asks_for_secret_boards_too(net):
+    scopes = "boards:read boards:write pins:read pins:write user_accounts:read boards:read_secret pins:read_secret"
+    pinterest = Pinterest(http_for(net), {**known.settings(net), "scopes": scopes})
+    connected, = pinterest.redeem(*consented(pinterest, HOME))
+    assert net.grants.token(connected.credentials["accessToken"]).scopes == set(scopes.split())
 
 
 def test_a_person_has_no_business_name(net, pinterest):

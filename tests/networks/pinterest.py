@@ -1,10 +1,12 @@
-"""What the conformance suite needs to know of Pinterest."""
+"""What the conformance suite and the tests of Pinterest need to know of it."""
 
 from dataclasses import replace
 
 from platforms.base import Account, Content
-from tests.live import image, video
-from tests.standins.pinterest import CREATE, PinterestServer
+from platforms.pinterest import Pinterest
+from tests.live import fixtures, image, video
+from tests.standins.pinterest import PinterestServer
+from tests.standins.pinterest_rules import CREATE
 
 BOARD, TOKEN, REFRESH_TOKEN = "549755885175", "pina_canary-access", "pinr_canary-refresh"
 PIN = {"boardId": BOARD, "title": "A loaf", "link": "https://bread.example/menu", "altText": "A loaf on a table"}
@@ -19,6 +21,32 @@ SAMPLES = {
     "image": Content("Fresh bread", (_photo(),), "image", PIN, "k-1"),
     "carousel": Content("Fresh bread", (_photo(1), _photo(2)), "carousel", {**PIN, "slides": [{"title": "One"}, {}]}, "k-1"),
     "video": Content("Fresh bread", (video(),), "video", {**PIN, "coverSecond": 1}, "k-1"),
+}
+IMAGE, CAROUSEL, VIDEO = SAMPLES.values()
+
+
+def with_options(content, **options):
+    """The same post with these options beside its board."""
+    return replace(content, options={"boardId": BOARD, **options})
+
+
+def _into_section(net, account):
+    board = net.add_board(account.platform_id, "Cake", sections=("Sweet",))
+    section = next(iter(board.sections))
+    return with_options(IMAGE, boardId=board.id, boardSectionId=section), {"board_id": board.id, "board_section_id": section}
+
+
+SLIDE = {"title": "One", "description": "first", "link": "https://bread.example/1"}
+OPTIONS = {
+    "boardId": (with_options(IMAGE), {"board_id": BOARD, "description": "Fresh bread"}),
+    "boardSectionId": _into_section,
+    "title": (with_options(IMAGE, title="A loaf"), {"title": "A loaf"}),
+    "link": (with_options(IMAGE, link="https://bread.example/menu"), {"link": "https://bread.example/menu"}),
+    "altText": (with_options(IMAGE, altText="A loaf on a table"), {"alt_text": "A loaf on a table"}),
+    "dominantColor": (with_options(IMAGE, dominantColor="#6E7874"), {"dominant_color": "#6E7874"}),
+    "slides": (with_options(CAROUSEL, slides=[SLIDE]), {"url": "https://media.test/1.png", **SLIDE}),
+    "coverImageUrl": (with_options(VIDEO, coverImageUrl="https://a.test/c.jpg"), {"cover_image_url": "https://a.test/c.jpg"}),
+    "coverSecond": (with_options(VIDEO, coverSecond=3), {"cover_image_key_frame_time": 3}),
 }
 
 
@@ -50,3 +78,6 @@ def public(net):
 def expire(net):
     """Ends the access token; the refresh token stays good."""
     net.grants.expire()
+
+
+net, pinterest, ann = fixtures(Pinterest, start, settings, account)

@@ -12,82 +12,14 @@ from datetime import UTC, datetime
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from tests.standins.grants import Grants
-from tests.standins.server import Answer, Network, parse_json, parse_multipart, route, run, sniff
+from tests.standins.pinterest_rules import ERRORS, LACKING, LINK, TEXTS, TRIAL, Refusal, check_pin, invalid, json_of, xml_of
+from tests.standins.server import Answer, Network, parse_multipart, route, run, sniff
 
 SCOPES = "boards:read,boards:write,pins:read,pins:write,user_accounts:read"
 KNOWN_SCOPES = {*SCOPES.split(","), "boards:read_secret", "boards:write_secret", "pins:read_secret", "pins:write_secret"}
 ACCESS_SECONDS, REFRESH_SECONDS, POLICY_SECONDS = 2_592_000, 5_184_000, 3600
 VIDEO_BYTES, PAGE, LARGEST_PAGE = 2 << 30, 25, 250
 RATES = {"org_write": (100, 60), "org_read": (1000, 60)}
-DIGITS, LINK = r"\d+", r"https?://[^\s]+"
-TEXTS = {"title": 100, "description": 800, "alt_text": 500, "link": 2048, "dominant_color": 7}      # field: longest
-IDS = ("board_id", "board_section_id", "parent_pin_id", "sponsor_id")
-SLIDE = {"title", "description", "link"}
-# source_type: (needed fields, other fields), of the source itself.
-SOURCES = {
-    "image_url": ({"url"}, {"is_standard"}),
-    "image_base64": ({"content_type", "data"}, {"is_standard"}),
-    "multiple_image_urls": ({"items"}, {"index"}),
-    "multiple_image_base64": ({"items"}, {"index"}),
-    "video_id": ({"media_id"}, {"is_standard", "cover_image_url", "cover_image_data", "cover_image_content_type",
-                                "cover_image_key_frame_time"}),
-}
-CREATE, REGISTER, STATE, STORE = "POST /v5/pins", "POST /v5/media", "GET /v5/media/:id", "POST /store/"
-TOKEN = "POST /v5/oauth/token"
-
-
-def _row(endpoint, status, code, message, **more):
-    return {"endpoint": endpoint, "status": status, "body": {"code": code, "message": message}, **more}
-
-
-def _xml(code, message):
-    return f'<?xml version="1.0" encoding="UTF-8"?><Error><Code>{code}</Code><Message>{message}</Message></Error>'
-
-
-TRIAL = "Apps with Trial access may not create Pins in production. Please use https://api-sandbox.pinterest.com instead."
-LACKING = "Authorization failed: your access token does not have sufficient permissions to perform this operation."
-ERRORS = {
-    "auth_failed": _row(CREATE, 401, 2, "Authentication failed."),
-    "not_approved": _row(CREATE, 401, 3, "Your application consumer type is not supported, please contact support."),
-    "needs_standard": _row(CREATE, 403, 3, "Your application needs Standard access."),
-    "trial": _row(CREATE, 403, 29, TRIAL),
-    "scope_missing": _row(CREATE, 403, 29, LACKING),
-    "forbidden": _row(CREATE, 403, 7, "You are not authorized to access that resource."),
-    "bad_field": _row(CREATE, 400, 1, "Invalid request: 'x' does not match '^\\\\d+$'"),
-    "too_many_items": _row(CREATE, 400, 1, "constraint: maxItems=5"),
-    "no_cover": _row(CREATE, 400, 1, "cover_image_url or cover_image_content_type and cover_image_data is required"),
-    "unreachable": _row(CREATE, 400, 235, "Unable to reach the URL. Please check the URL and try again."),
-    "unfetched": _row(CREATE, 400, 1, "Sorry, we could not fetch the image."),
-    "blocked_link": _row(CREATE, 400, 234, "Sorry! We blocked this link because it may lead to spam."),
-    "board_gone": _row(CREATE, 404, 40, "Board not found."),
-    "rate_limited": _row(CREATE, 429, 8, "You have exceeded your rate limit. Try again later.", headers={
-        "x-ratelimit-limit": '100, 100;w=60;name="org_write_app_id_user_id"', "x-ratelimit-remaining": "0",
-        "x-ratelimit-reset": "41"}),
-    "spam": {"endpoint": CREATE, "status": 429, "body": {
-        "code": 9, "message": "Sorry, this request was blocked.", "message_detail": "It looks like spam."}},
-    "server_error": _row(CREATE, 500, 0, "Something went wrong on our end."),
-    "bad_gateway": {"endpoint": CREATE, "status": 502, "body": "<html>502 Bad Gateway</html>"},
-    "unavailable": {"endpoint": CREATE, "status": 503, "body": "<html>503 Service Unavailable</html>"},
-    "media_failed": {"endpoint": STATE, "status": 200, "body": {"media_id": "1", "media_type": "video", "status": "failed"}},
-    "media_gone": _row(STATE, 404, 50, "Media not found."),
-    "too_large": {"endpoint": STORE, "status": 400, "body": _xml("EntityTooLarge", "Your proposed upload exceeds the maximum")},
-    "policy_expired": {"endpoint": STORE, "status": 403, "body": _xml("AccessDenied", "Invalid according to Policy: expired.")},
-    "bad_signature": {"endpoint": STORE, "status": 403, "body": _xml("SignatureDoesNotMatch", "The signature does not match.")},
-    "dead_grant": _row(TOKEN, 401, 283, "The authorization grant is invalid"),
-    "bad_client": _row(TOKEN, 401, 2, "Authentication failed."),
-}
-
-
-class Refusal(Answer):
-    """{"code": number, "message": text}."""
-
-    def __init__(self, status: int, code: int, message: str):
-        super().__init__(status, {"code": code, "message": message})
-
-
-def invalid(message: str) -> Refusal:
-    """The 400 of a body or query that the schema does not allow."""
-    return Refusal(400, 1, f"Invalid request: {message}")
 
 
 @dataclass
@@ -223,8 +155,8 @@ class PinterestServer(Network):
     @api("POST", "/pins", "boards:read", "boards:write", "pins:read", "pins:write", rate="org_write")
     def create_pin(self, request, account):
         """Publish."""
-        given = _json(request)
-        _check_pin(given)
+        given = json_of(request)
+        check_pin(given)
         if self.tier == "trial":
             raise Refusal(403, 29, TRIAL)
         board = self._visible(given.get("board_id"), account)
@@ -249,7 +181,7 @@ class PinterestServer(Network):
     @api("POST", "/media", "pins:read", "pins:write", rate="org_write")
     def register(self, request, account):
         """A place for a video, with the form to upload it."""
-        if _json(request) != {"media_type": "video"}:
+        if json_of(request) != {"media_type": "video"}:
             raise invalid("media_type is not 'video'")
         video = Video(self._id(), account, {}, self.now() + POLICY_SECONDS, polls=self.processing_polls)
         video.form = {
@@ -265,17 +197,17 @@ class PinterestServer(Network):
     def upload(self, request):
         """The store: the fields of the form, unchanged, then the file; it knows nothing of Pinterest's tokens."""
         if "Authorization" in request.headers:
-            raise Answer(400, _xml("InvalidArgument", "Only one auth mechanism allowed"))
+            raise Answer(400, xml_of("InvalidArgument", "Only one auth mechanism allowed"))
         try:
             *fields, file = parse_multipart(request.headers.get("Content-Type", ""), request.body)
         except ValueError:
-            raise Answer(400, _xml("MalformedPOSTRequest", "The body is not well-formed multipart/form-data.")) from None
+            raise Answer(400, xml_of("MalformedPOSTRequest", "The body is not well-formed multipart/form-data.")) from None
         form = {part.name: part.data.decode() for part in fields}
         if file.name != "file" or file.filename is None:
-            raise Answer(400, _xml("InvalidArgument", "POST requires exactly one file upload per request, as the last field."))
+            raise Answer(400, xml_of("InvalidArgument", "POST requires exactly one file upload, as the last field."))
         video = next((one for one in self.videos.values() if one.form["key"] == form.get("key")), None)
         if video is None or form != video.form:
-            raise Answer(403, _xml("AccessDenied", "Invalid according to Policy: Policy Condition failed"))
+            raise Answer(403, xml_of("AccessDenied", "Invalid according to Policy: Policy Condition failed"))
         if video.ends <= self.now():
             raise Answer(403, ERRORS["policy_expired"]["body"])
         if len(file.data) > VIDEO_BYTES:
@@ -398,88 +330,6 @@ class PinterestServer(Network):
     def _id(self):
         self._last_id += 101
         return str(self._last_id)
-
-
-def _json(request):
-    try:
-        given = parse_json(request.body)
-    except ValueError:
-        given = None
-    if request.media_type != "application/json" or not isinstance(given, dict):
-        raise invalid("the body is no JSON object")
-    return given
-
-
-def _check_pin(given):
-    """Raises the 400 of a Pin that the schema does not allow."""
-    if unknown := given.keys() - {*TEXTS, *IDS, "media_source"}:
-        raise invalid(f"unknown fields {sorted(unknown)}")
-    for name in IDS:
-        value = given.get(name)
-        if value is not None and not (isinstance(value, str) and re.fullmatch(DIGITS, value)):
-            raise invalid(f"{value!r} does not match '^\\d+$'")
-    if not given.get("board_id"):
-        raise invalid("board_id is required")
-    _check_texts(given)
-    source = given.get("media_source")
-    kind = source.get("source_type") if isinstance(source, dict) else None
-    if kind not in SOURCES:
-        raise invalid("media_source is not valid under any of the given schemas")
-    _check_keys(source, *SOURCES[kind], {"source_type"})
-    _check_kind(kind, source)
-
-
-def _check_kind(kind, source):
-    if kind == "video_id":
-        _check_cover(source)
-    elif kind.startswith("multiple"):
-        items, needed = source["items"], {"url"} if kind == "multiple_image_urls" else {"content_type", "data"}
-        if not isinstance(items, list) or not 2 <= len(items) <= 5:
-            raise invalid("constraint: maxItems=5")
-        for item in items:
-            _check_keys(item, needed, SLIDE)
-            _check_texts(item)
-            _check_image(item)
-    else:
-        _check_image(source)
-
-
-def _check_cover(source):
-    if not isinstance(source["media_id"], str) or not re.fullmatch(DIGITS, source["media_id"]):
-        raise invalid(f"{source['media_id']!r} does not match '^\\d+$'")
-    covers = [source.keys() & names for names in ({"cover_image_url"}, {"cover_image_key_frame_time"},
-                                                  {"cover_image_data", "cover_image_content_type"})]
-    if sum(map(bool, covers)) != 1:
-        raise Refusal(400, 1, ERRORS["no_cover"]["body"]["message"])
-    second = source.get("cover_image_key_frame_time", 0)
-    if type(second) is not int or second < 0:
-        raise invalid(f"{second!r} is not of type 'integer'")
-
-
-def _check_image(source):
-    if "url" in source:
-        if not isinstance(source["url"], str):
-            raise invalid("url is not of type 'string'")
-    elif source["content_type"] not in ("image/jpeg", "image/png") or not re.fullmatch(r"[a-zA-Z0-9+/=]+", str(source["data"])):
-        raise invalid("data does not match '^[a-zA-Z0-9+/=]+$'")
-    elif sniff(base64.b64decode(source["data"])) != source["content_type"]:
-        raise Refusal(400, 1, "The image is broken or of another type.")
-
-
-def _check_keys(given, needed, *others):
-    if not isinstance(given, dict) or not needed <= given.keys() or given.keys() - needed.union(*others):
-        raise invalid(f"needs {sorted(needed)} and takes {sorted(set().union(*others))} beside")
-
-
-def _check_texts(given):
-    for name, most in TEXTS.items():
-        value = given.get(name)
-        if value is not None and not (isinstance(value, str) and len(value) <= most):
-            raise invalid(f"{name}: constraint: maxLength={most}")
-    if given.get("link") and not re.fullmatch(LINK, given["link"]):
-        raise invalid("link is not a valid URL")
-    if given.get("dominant_color") and not re.fullmatch("#[0-9A-Fa-f]{6}", given["dominant_color"]):
-        raise invalid("dominant_color is no hex number")
 
 
 def _time(seconds):
