@@ -7,9 +7,10 @@ from datetime import timedelta
 from urllib.parse import quote, unquote
 
 from platforms.base import (GIF, JPEG, MB, MP4, PNG, Absent, Account, Connected, ImageLimits, Limits, PostType, Problem,
-                            Profile, Published, VideoLimits, Waiting)
+                            Profile, Published, VideoLimits)
 from platforms.errors import Disconnected, PlatformError, Rejected, Unavailable, Unconfirmed
-from platforms.linkedin_posts import MEDIA_URN, body, is_ours
+from platforms.linkedin_media import Uploads
+from platforms.linkedin_posts import body, is_ours
 from platforms.oauth import OAuthPlatform
 
 MIN_VIDEO_BYTES = 75_000        # shares/videos-api
@@ -18,12 +19,9 @@ PAGE = "urn:li:organization:"
 POST_URN = re.compile(r"urn:li:(?:share|ugcPost):[0-9]{1,25}")
 LISTED = 100                    # entries in a page of a list
 LISTS = 10                      # pages of such entries that are read when an account is connected
-BLIND = 15                      # seconds that images take, generously, where the token may not ask
 SKEW = 120                      # seconds that the clocks of the database and of LinkedIn may differ
 SETTLED = 300                   # seconds after which a post that is there is listed; a careful guess
 COMMENTABLE = 600               # seconds after which a post that takes no comment is taken for one that never will
-MOST_PATIENT = 300              # seconds between two looks at media that take long: each counts against a quota of a day
-LOST = (400, 403, 404, 410)     # what an upload says that is no longer known, or whose address has ended
 DAY = 86_400
 
 
@@ -42,8 +40,12 @@ def _outdated(_, **words):
                          "POSTHORN_LINKEDIN_VERSION to a newer one", rule="version", **words)
 
 
-class LinkedIn(OAuthPlatform):
-    """A member of LinkedIn, or a Page. The id of an account is its URN, the author of its posts."""
+class LinkedIn(Uploads, OAuthPlatform):
+    """A member of LinkedIn, or a Page. The id of an account is its URN, the author of its posts.
+
+    Left out: documents, which Posthorn does not store, posts in groups, for which LinkedIn lets no new app ask, posts that only
+    advertisements show, and files of subtitles: how their language is told is documented for LinkedIn's partners alone.
+    """
 
     name = "linkedin"
     title = "LinkedIn"
@@ -57,18 +59,18 @@ class LinkedIn(OAuthPlatform):
                           min_duration=3, max_duration=30 * 60),            # the ratios are those of other publishers
         source="https://learn.microsoft.com/linkedin/marketing/community-management/shares/posts-api", reviewed_at="2026-11-21")
     post_types = {
-        "text": PostType(caption_required=True),
+        "text": PostType(caption_required=True, options=("reshareUrn",)),
         "image": PostType(images=(1, 1), options=("altTexts",)),
         "carousel": PostType(images=(2, 20), options=("altTexts",)),
-        "video": PostType(videos=(1, 1), options=("title",)),
-        "link": PostType(images=(0, 1), required=("link",)),                # the image becomes the thumbnail
+        "video": PostType(images=(0, 1), videos=(1, 1), mixed=True, options=("title",)),     # the image: a thumbnail
+        "link": PostType(images=(0, 1), required=("link",)),                # here too
         "poll": PostType(required=("poll",)),
     }
-    options = ("visibility", "disableReshare", "firstComment")
+    options = ("visibility", "disableReshare", "targeting", "firstComment")
     follow_options = ("firstComment",)
     live = True
     pkce = False
-    page = False                # an account of an organization
+    page = None                 # whether the account is an organization, where that is known
     # A dead refresh token, or one that has been revoked.
     token_verdicts = {**OAuthPlatform.token_verdicts, "invalid_request": Disconnected}
     # Versions live for a year. The scopes are those that every app may have; Pages need the Community Management API and
@@ -86,7 +88,7 @@ class LinkedIn(OAuthPlatform):
         return tuple(self.settings["scopes"].split())
 
     def for_account(self, account):
-        """Pages have no connections."""
+        """Pages have no connections, and may choose who sees their posts."""
         here = copy.copy(self)
         here.page = account.platform_id.startswith(PAGE)
         return here
@@ -99,6 +101,8 @@ class LinkedIn(OAuthPlatform):
                               f"LinkedIn: the file has {item.bytes} bytes; at least {MIN_VIDEO_BYTES} are needed")
         if self.page and content.options.get("visibility") == "CONNECTIONS":
             yield Problem("options/visibility", "visibility", "a Page has no connections that could see the post")
+        if self.page is False and "targeting" in content.options:
+            yield Problem("options/targeting", "targeting", "only a Page can choose who of its followers sees a post")
 
     def choices(self, credentials):
         """The member, and the Pages that they may post for, as far as the app may ask."""
@@ -115,20 +119,6 @@ class LinkedIn(OAuthPlatform):
         """Who the account is. Members have a name of their own in addresses only where the app may read it."""
         urn = account.platform_id
         return self._page(account, urn) if urn.startswith(PAGE) else self._member(account)
-
-    def prepare(self, account, content, receipt):
-        """Uploads the media, and waits until LinkedIn has processed them."""
-        if "media" not in receipt:
-            receipt = {"media": []}
-            yield receipt
-        for position, item in enumerate(content.media):
-            while (one := _at(receipt, position)).get("stage", "upload") == "upload":
-                receipt = _with(receipt, position, self._upload(account, item, receipt, one))
-                yield receipt
-        for position in range(len(receipt["media"])):
-            while (one := _at(receipt, position))["stage"] != "ready":
-                receipt, wait = self._look(account, receipt, position, one)
-                yield receipt if wait is None else Waiting(receipt, wait)
 
     def publish(self, account, content, receipt):
         """Creates the post."""
@@ -222,59 +212,6 @@ class LinkedIn(OAuthPlatform):
         name = answer.field("localizedName")
         return Profile(urn, answer.field("vanityName", default="") or name, name)
 
-    def _upload(self, account, item, receipt, one):
-        """One step with one of the media: all of an image, or a part of a video. Returns what is known of it after that."""
-        if not item.is_video:
-            answer = self._begin(account, "images")
-            urn = _media_urn(answer, "image")
-            with item.open() as file:       # whole: a part would replace the one before
-                self.send("PUT", answer.link("value", "uploadUrl"), token=account.credentials["accessToken"], body=file,
-                          size=item.bytes, headers={"Content-Type": item.mime_type})
-            return {"id": urn, "stage": "processing", "looks": 0}
-        if not one:
-            answer = self._begin(account, "videos", fileSizeBytes=item.bytes, uploadCaptions=False, uploadThumbnail=False)
-            return {"id": _media_urn(answer, "video"), "stage": "upload", "etags": [], "parts": _parts(answer, item.bytes),
-                    "token": answer.field("value", "uploadToken", default="")}
-        if one["parts"]:
-            part, *rest = one["parts"]
-            return {**one, "parts": rest, "etags": [*one["etags"], self._put(item, receipt, part)]}
-        _unlost(receipt, self._rest(account, "POST", "videos", query={"action": "finalizeUpload"}, accept=LOST, json={
-            "finalizeUploadRequest": {"video": one["id"], "uploadToken": one["token"], "uploadedPartIds": one["etags"]}}))
-        return {"id": one["id"], "stage": "processing", "looks": 0}
-
-    def _begin(self, account, kind, **details):
-        return self._rest(account, "POST", kind, query={"action": "initializeUpload"},
-                          json={"initializeUploadRequest": {"owner": account.platform_id, **details}})
-
-    def _put(self, item, receipt, part):
-        """Sends a part of a video; its address is the permission. Returns the tag that LinkedIn gives it."""
-        size = part["last"] - part["first"] + 1
-        with item.open(part["first"], size) as file:
-            answer = self.send("PUT", part["url"], body=file, size=size, accept=LOST,
-                               headers={"Content-Type": "application/octet-stream"})
-        _unlost(receipt, answer)
-        tag = answer.headers.get("ETag", "")
-        if not re.fullmatch("[!-~]{1,500}", tag):
-            raise answer.manner.fault()
-        return tag
-
-    def _look(self, account, receipt, position, one):
-        """Asks after one of the media. Returns the receipt after that, and seconds to wait, None for no wait."""
-        kind = "videos" if ":video:" in one["id"] else "images"
-        answer = self._rest(account, "GET", f"{kind}/{quote(one['id'], safe='')}", accept=(403, 404))
-        if answer.status == 403:        # the usual token of a member may not ask after images
-            return {**receipt, "media": [{**each, "stage": "ready"} for each in receipt["media"]]}, BLIND
-        _unlost(receipt, answer)
-        status = answer.field("status")
-        if status == "AVAILABLE":
-            return _with(receipt, position, {**one, "stage": "ready"}), None
-        if status == "PROCESSING_FAILED":
-            reason = answer.field("processingFailureReason", default=None)
-            raise Rejected("LinkedIn could not process the media", rule="media", platform_code=status,
-                           platform_message=reason)
-        later = _with(receipt, position, {**one, "looks": one["looks"] + 1})
-        return later, min(5 * 2 ** (one["looks"] // 4), MOST_PATIENT)
-
     def _comment(self, account, content, receipt):
         """Writes the first comment, and returns its id."""
         post = receipt["public"]["id"]
@@ -311,44 +248,6 @@ class LinkedIn(OAuthPlatform):
 
     def _published(self, urn):
         return Published(urn, f"{self.settings['public_url']}/feed/update/{urn}/")
-
-
-def _at(receipt, position):
-    return receipt["media"][position] if position < len(receipt["media"]) else {}
-
-
-def _with(receipt, position, one):
-    """The receipt with what is known of one of the media now."""
-    return {**receipt, "media": [*receipt["media"][:position], one, *receipt["media"][position + 1:]]}
-
-
-def _unlost(receipt, answer):
-    """Raises for an upload that LinkedIn no longer knows, or whose addresses have ended: it is made again, once."""
-    if answer.status not in LOST:
-        return
-    refusal = answer.error()
-    if "again" in receipt:
-        raise refusal
-    raise Unavailable("LinkedIn has lost the uploaded media", receipt={**receipt, "media": [], "again": True}, **refusal.words)
-
-
-def _media_urn(answer, kind):
-    urn = answer.field("value", kind)
-    if not MEDIA_URN.fullmatch(urn):
-        raise answer.manner.fault()
-    return urn
-
-
-def _parts(answer, size):
-    """The parts of a video of `size` bytes as LinkedIn wants them: where each goes, its first and its last byte."""
-    count = len(answer.field("value", "uploadInstructions", kind=list))
-    at = [("value", "uploadInstructions", number) for number in range(count)]
-    parts = [{"url": answer.link(*one, "uploadUrl"), "first": answer.field(*one, "firstByte", kind=int),
-              "last": answer.field(*one, "lastByte", kind=int)} for one in at]
-    ends = [-1, *(part["last"] for part in parts)]
-    if ends[-1] != size - 1 or any(part["first"] != end + 1 or part["last"] <= end for part, end in zip(parts, ends)):
-        raise answer.manner.fault()
-    return parts
 
 
 def _made(answer):

@@ -33,8 +33,11 @@ def body(account, content, receipt) -> dict:
     """What creates the post `content`, whose media are those of `receipt`."""
     post = {"author": account.platform_id, "commentary": little(content.caption),
             "visibility": content.options.get("visibility", "PUBLIC"),
-            "distribution": {"feedDistribution": "MAIN_FEED", "targetEntities": [], "thirdPartyDistributionChannels": []},
+            "distribution": {"feedDistribution": "MAIN_FEED", "thirdPartyDistributionChannels": [],
+                             "targetEntities": [content.options["targeting"]] if "targeting" in content.options else []},
             "lifecycleState": "PUBLISHED", "isReshareDisabledByAuthor": content.options.get("disableReshare", False)}
+    if "reshareUrn" in content.options:
+        post["reshareContext"] = {"parent": content.options["reshareUrn"]}
     shown = _shown(content, [one["id"] for one in receipt["media"]])
     return {**post, "content": shown} if shown else post
 
@@ -45,6 +48,8 @@ def is_ours(answer, position, post) -> bool | None:
     theirs = answer.field(*at, "content", kind=dict, default={})
     if media := set(MEDIA_URN.findall(json.dumps(ours))):
         return media <= set(MEDIA_URN.findall(json.dumps(theirs)))      # which no other post can have
+    if answer.field(*at, "reshareContext", "parent", default=None) != post.get("reshareContext", {}).get("parent"):
+        return False
     marks = (("article", "source"), ("poll", "question"))
     if ours.keys() != theirs.keys() or any(
             answer.field(*at, "content", kind, mark, default=None) != ours.get(kind, {}).get(mark) for kind, mark in marks):

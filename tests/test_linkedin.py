@@ -12,7 +12,8 @@ from platforms.linkedin import LinkedIn
 from platforms.linkedin_posts import little, plain
 from tests.live import http_for, image, prepared, published
 from tests.networks import linkedin as network
-from tests.standins.linkedin import CREATE, IMAGES, MEMBER_SCOPES, PAGE_SCOPES, visible
+from tests.networks.linkedin import ann, linkedin, net, page  # fixtures
+from tests.standins.linkedin_rules import CREATE, IMAGES, PUT_IMAGE, visible
 
 LIST = "GET /rest/posts"
 LONG_AGO = 600.0
@@ -20,27 +21,6 @@ POLL = {"question": "Rye or wheat?", "options": ["Rye", "Wheat"], "duration": "T
 LINK = {"url": "https://bread.example/menu", "title": "Menu", "description": "All (of) it"}
 BASE = {"visibility": "PUBLIC", "lifecycleState": "PUBLISHED", "isReshareDisabledByAuthor": False,
         "distribution": {"feedDistribution": "MAIN_FEED", "targetEntities": [], "thirdPartyDistributionChannels": []}}
-
-
-@pytest.fixture
-def net():
-    with network.start() as net:
-        yield net
-
-
-@pytest.fixture
-def linkedin(net):
-    return LinkedIn(http_for(net), network.settings(net, f"{MEMBER_SCOPES} {PAGE_SCOPES}"))
-
-
-@pytest.fixture
-def ann(net):
-    return network.account(net)
-
-
-@pytest.fixture
-def page(net):
-    return network.page(net)
 
 
 def body(net):
@@ -103,6 +83,35 @@ def test_a_video(net, linkedin, ann):
     [asset] = net.assets.values()
     assert body(net)["content"] == {"media": {"id": asset.urn, "title": "How bread is made"}} and asset.data == network.FILM
     assert net.posts[0]["id"].startswith("urn:li:ugcPost:")
+
+
+def test_a_post_is_shared_with_a_word_about_it(net, linkedin, ann):
+    other = net.add_post("urn:li:person:zoe", "Look")
+    published(linkedin, ann, Content("Look at this", options={"reshareUrn": other["id"]}, key="k-1"))
+    assert body(net) == {**BASE, "author": ann.platform_id, "commentary": "Look at this",
+                         "reshareContext": {"parent": other["id"]}}
+
+
+@pytest.mark.parametrize("urn, disabled", [("urn:li:share:1", False), (None, True)], ids=["not there", "not to be shared"])
+def test_a_post_that_cannot_be_shared_is_refused(net, linkedin, ann, urn, disabled):
+    other = net.add_post("urn:li:person:zoe", "Look", isReshareDisabledByAuthor=disabled)
+    with pytest.raises(Rejected):
+        published(linkedin, ann, Content("hi", options={"reshareUrn": urn or other["id"]}, key="k-1"))
+
+
+def test_a_page_chooses_who_sees_a_post(net, linkedin, ann, page):
+    content = Content("hi", options={"targeting": network.TARGETS}, key="k-1")
+    published(linkedin, page, content)
+    assert body(net)["distribution"] == {**BASE["distribution"], "targetEntities": [network.TARGETS]}
+    assert linkedin.problems(content) == []
+    assert [(one.path, one.rule) for one in linkedin.problems(content, ann)] == [("options/targeting", "targeting")]
+
+
+def test_too_few_people_are_refused(net, linkedin, page):
+    net.few.add("urn:li:geo:103644278")
+    with pytest.raises(Rejected) as caught:
+        published(linkedin, page, Content("hi", options={"targeting": network.TARGETS}, key="k-1"))
+    assert caught.value.platform_message == "The target audience is too small"
 
 
 @pytest.mark.parametrize("media, link, article", [
@@ -209,13 +218,16 @@ def test_another_refusal_is_no_duplicate(net, linkedin, ann):
 @pytest.mark.parametrize("other", [
     Content("hi there"), Content("hi", media=(image(9),)), Content("hi", options={"poll": POLL}, post_type="poll"),
     Content("hi", options={"link": LINK}, post_type="link"), Content("see https://a.test"),
-], ids=["longer", "with an image", "a poll", "a link", "an address"])
+    Content("hi", options={"reshareUrn": "urn:li:share:1"}),
+], ids=["longer", "with an image", "a poll", "a link", "an address", "shared"])
 @pytest.mark.parametrize("ours", [
     Content("hi"), Content("hi", media=(image(),)),
     Content("hi", options={"poll": {**POLL, "question": "?"}}, post_type="poll"),
     Content("hi", options={"link": {**LINK, "url": "https://b.test"}}, post_type="link"),
-], ids=["text", "image", "poll", "link"])
+    Content("hi", options={"reshareUrn": "urn:li:share:2"}),
+], ids=["text", "image", "poll", "link", "shared"])
 def test_posts_that_only_resemble_ours_are_not_taken_for_it(net, linkedin, page, other, ours):
+    net.posts += [{"id": f"urn:li:share:{number}", "body": {"author": "urn:li:person:zoe"}, "time": 0} for number in (1, 2)]
     published(linkedin, page, other)
     assert linkedin.find(page, replace(ours, sent_ago=LONG_AGO), prepared(linkedin, page, ours)) == Absent()
 
@@ -225,6 +237,12 @@ def test_hashtags_may_come_back_in_another_way_of_writing(net, linkedin, page):
     result = published(linkedin, page, content)
     net.posts[0]["body"]["commentary"] = r"\(a\) {hashtag|\#|bread} "
     assert linkedin.find(page, content, {"media": []}) == result
+
+
+def test_a_shared_post_is_found(net, linkedin, page):
+    other = net.add_post("urn:li:person:zoe", "Look")
+    content = Content("hi", options={"reshareUrn": other["id"]}, key="k-1", sent_ago=LONG_AGO)
+    assert published(linkedin, page, content) == linkedin.find(page, content, {"media": []})
 
 
 def test_links_that_linkedin_shortened_prove_nothing(net, linkedin, page):
@@ -331,9 +349,11 @@ def test_a_refusal_without_a_reason(net, linkedin, ann):
 @pytest.mark.parametrize("row, expected", [
     ("expired_token", Disconnected), ("access_denied", PermissionMissing), ("day_quota", Unavailable),
     ("version_ended", PlatformError), ("unavailable", Unavailable), ("missing_field", Rejected), ("conflict", Unavailable),
+    ("too_large", Rejected), ("unsupported_type", Rejected),
 ])
-def test_errors_of_uploading(net, linkedin, ann, row, expected):
-    net.fail(row, endpoint=IMAGES)
+@pytest.mark.parametrize("endpoint", [IMAGES, PUT_IMAGE])
+def test_errors_of_uploading(net, linkedin, ann, row, expected, endpoint):
+    net.fail(row, endpoint=endpoint)
     with pytest.raises(PlatformError) as caught:
         prepared(linkedin, ann, Content("hi", media=(image(),), key="k-1"))
     assert type(caught.value) is expected and "canary" not in repr(vars(caught.value))

@@ -11,16 +11,12 @@ from platforms.errors import Disconnected, PermissionMissing, PlatformError, Rej
 from platforms.linkedin import LinkedIn
 from tests.live import account, http_for, published
 from tests.networks import linkedin as network
-from tests.standins.linkedin import CALLBACK, CLIENT_SECRET, MEMBER_SCOPES, PAGE_SCOPES, TOKEN
+from tests.networks.linkedin import net  # fixtures
+from tests.standins.linkedin import CALLBACK, CLIENT_SECRET, MEMBER_SCOPES, PAGE_SCOPES
+from tests.standins.linkedin_rules import TOKEN
 
 ALL = f"{MEMBER_SCOPES} {PAGE_SCOPES}"
 ROLES = "GET /rest/organizationAcls"
-
-
-@pytest.fixture
-def net():
-    with network.start() as net:
-        yield net
 
 
 def connector(net, scopes=MEMBER_SCOPES, **settings):
@@ -142,7 +138,7 @@ def test_nonsense_is_no_profile(net, body):
 
 
 def test_a_page_that_the_member_lost(net):
-    page = network.page(net)
+    page = network.administered(net)
     net.members["bob"].pages.clear()
     with pytest.raises(PermissionMissing):
         connector(net, ALL).profile(page)

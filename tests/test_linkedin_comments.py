@@ -6,35 +6,13 @@ import pytest
 
 from platforms.base import Content
 from platforms.errors import PermissionMissing, PlatformError, Rejected, Unavailable, Unconfirmed
-from platforms.linkedin import LinkedIn
-from tests.live import http_for, prepared
-from tests.networks import linkedin as network
-from tests.standins.linkedin import COMMENT, MEMBER_SCOPES, PAGE_SCOPES
+from tests.live import prepared
+from tests.networks.linkedin import ann, linkedin, net, page  # fixtures
+from tests.standins.linkedin_rules import COMMENT
 
 LIST = "GET /rest/socialActions/:urn/comments"
 LONG_AGO = 500.0
 TEXT = "More (of it): https://bread.example/a_b #bread"
-
-
-@pytest.fixture
-def net():
-    with network.start() as net:
-        yield net
-
-
-@pytest.fixture
-def linkedin(net):
-    return LinkedIn(http_for(net), network.settings(net, f"{MEMBER_SCOPES} {PAGE_SCOPES}"))
-
-
-@pytest.fixture
-def ann(net):
-    return network.account(net)
-
-
-@pytest.fixture
-def page(net):
-    return network.page(net)
 
 
 def post(sent_ago=5.0):

@@ -7,32 +7,11 @@ import pytest
 
 from platforms.base import Content, Waiting
 from platforms.errors import PermissionMissing, Rejected, Unavailable
-from platforms.linkedin import BLIND, LinkedIn
-from tests.live import MP4, http_for, image, part_of, prepared, video
-from tests.networks import linkedin as network
-from tests.standins.linkedin import (IMAGE_STATE, IMAGES, MEMBER_SCOPES, PAGE_SCOPES, PART_BYTES, PUT_IMAGE, PUT_PART,
-                                     VIDEO_STATE, VIDEOS)
-
-
-@pytest.fixture
-def net():
-    with network.start() as net:
-        yield net
-
-
-@pytest.fixture
-def linkedin(net):
-    return LinkedIn(http_for(net), network.settings(net, f"{MEMBER_SCOPES} {PAGE_SCOPES}"))
-
-
-@pytest.fixture
-def ann(net):
-    return network.account(net)
-
-
-@pytest.fixture
-def page(net):
-    return network.page(net)
+from platforms.linkedin_media import BLIND
+from tests.live import MP4, image, part_of, prepared, tried, video
+from tests.networks.linkedin import ann, linkedin, net, page  # fixtures
+from tests.standins.linkedin_media import PART_BYTES
+from tests.standins.linkedin_rules import IMAGE_STATE, IMAGES, PUT_IMAGE, PUT_PART, PUT_THUMBNAIL, VIDEO_STATE, VIDEOS
 
 
 def film(data=MP4 + bytes(PART_BYTES * 2 + 7)):
@@ -49,6 +28,27 @@ def test_a_video_goes_in_the_parts_that_linkedin_wants(net, linkedin, page):
     final = json.loads(net.calls(VIDEOS)[-1].body)["finalizeUploadRequest"]
     assert final == {"video": asset.urn, "uploadToken": f"t-{asset.key}", "uploadedPartIds": list(asset.tags.values())}
     assert not any("Authorization" in request.headers for request in net.calls(PUT_PART))
+
+
+@pytest.mark.parametrize("turned", [False, True], ids=["video first", "image first"])
+@pytest.mark.parametrize("who", ["ann", "page"])
+def test_an_image_beside_a_video_is_its_thumbnail(net, linkedin, request, who, turned):
+    author, [clip] = request.getfixturevalue(who), film().media
+    content = Content("hi", media=(image(5), clip) if turned else (clip, image(5)), key="k-1")
+    result = linkedin.publish(author, content, prepared(linkedin, author, content))
+    [asset] = net.assets.values()
+    assert asset.thumbnail[-1] == 5 and len(net.calls(PUT_THUMBNAIL)) == 1 and result.id == net.posts[0]["id"]
+    assert net.posts[0]["body"]["content"] == {"media": {"id": asset.urn}}
+
+
+@pytest.mark.parametrize("fault, expected", [
+    ({"status": 503, "body": ""}, (type(None), 2)), ({"drop_answer": True}, (type(None), 2)),
+    ({"status": 400, "body": {"code": "EXPIRED_UPLOAD_URL"}}, (type(None), 2)), ({"status": 415, "body": ""}, (Rejected, 1)),
+    ({"status": 400, "body": {"code": "EXPIRED_UPLOAD_URL"}, "times": None}, (Rejected, 2))])
+def test_a_thumbnail_that_is_not_taken(net, linkedin, page, fault, expected):
+    net.fault(PUT_THUMBNAIL, **fault)
+    error, tries = tried(linkedin, page, Content("hi", media=(*film().media, image(5)), key="k-1"))
+    assert (type(error), tries) == expected
 
 
 def test_an_image_goes_whole_and_with_the_token(net, linkedin, ann):

@@ -3,7 +3,8 @@
 A network's module in tests/networks has OPTIONS: for each option, and for such members of one as exclude each other (named as
 `event/repeat/dayOfMonth`), a Content that uses it and what the stand-in must have got because of it, as a part of one of the
 bodies or queries that arrived: a dict of which all members have to be there together.
-Where the Content needs something on the network first, a function of the stand-in and the account gives both.
+Where the Content needs something on the network first, a function of the stand-in and the account gives both. ACCOUNTS, where
+it is there, has functions of the stand-in that make the account for an option which not every account may use.
 """
 
 import json
@@ -101,6 +102,8 @@ def test_every_option_of_the_document_is_exercised(name):
 def test_an_option_reaches_its_network(name, option):
     with MODULES[name].start() as net:
         scene = Scene(name, net)
+        if option in getattr(scene.module, "ACCOUNTS", {}):
+            scene.account = scene.module.ACCOUNTS[option](net)
         content, wanted = exercised(name, option, net, scene.account)
         assert scene.connector.problems(content, scene.account) == []
         receipt = scene.prepared(content)

@@ -6,7 +6,8 @@ import pytest
 import urllib3
 
 from tests.networks import linkedin as network
-from tests.standins.linkedin import CALLBACK, CLIENT_ID, CLIENT_SECRET, DUPLICATE_SECONDS, visible
+from tests.standins.linkedin import CALLBACK, CLIENT_ID, CLIENT_SECRET, DUPLICATE_SECONDS
+from tests.standins.linkedin_rules import visible
 
 HTTP = urllib3.PoolManager(retries=False, timeout=5)
 PNG, MP4 = b"\x89PNG\r\n\x1a\n" + b"p" * 60, b"\0\0\0\x18ftypisom" + bytes(80_000)
@@ -22,7 +23,7 @@ POLL = {"question": "?", "options": [{"text": "a"}, {"text": "b"}], "settings": 
 def net():
     with network.start() as net:
         network.account(net)
-        network.page(net)
+        network.administered(net)
         yield net
 
 

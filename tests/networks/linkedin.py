@@ -2,9 +2,13 @@
 
 from dataclasses import replace
 
+import pytest
+
 from platforms.base import Account, Content
-from tests.live import MP4, image, part_of, video
-from tests.standins.linkedin import CLIENT_ID, CLIENT_SECRET, CREATE, MEMBER_SCOPES, PAGE_SCOPES, LinkedInServer
+from platforms.linkedin import LinkedIn
+from tests.live import MP4, http_for, image, part_of, video
+from tests.standins.linkedin import CLIENT_ID, CLIENT_SECRET, MEMBER_SCOPES, PAGE_SCOPES, LinkedInServer
+from tests.standins.linkedin_rules import CREATE
 
 PUBLISH = CREATE
 FILM = MP4 + bytes(75_000)
@@ -19,6 +23,27 @@ SAMPLES = {
     "poll": Content("Help us", post_type="poll", key="k-1",
                     options={"poll": {"question": "Rye or wheat?", "options": ["Rye", "Wheat"], "duration": "ONE_DAY"}}),
 }
+LINK = {"url": "https://bread.example/menu", "title": "Menu", "description": "What we bake"}
+TARGETS = {"geoLocations": ["urn:li:geo:103644278"], "industries": ["urn:li:industry:34"],
+           "jobFunctions": ["urn:li:function:12"], "seniorities": ["urn:li:seniority:4", "urn:li:seniority:5"]}
+OPTIONS = {
+    "altTexts": (SAMPLES["image"], {"altText": "A loaf"}),
+    "title": (SAMPLES["video"], {"title": "How bread is made"}),
+    "link": (Content("hi", post_type="link", options={"link": LINK}, key="k-1"), {"article": {
+        "source": "https://bread.example/menu", "title": "Menu", "description": "What we bake"}}),
+    "poll": (SAMPLES["poll"], {"poll": {"question": "Rye or wheat?", "options": [{"text": "Rye"}, {"text": "Wheat"}],
+                                        "settings": {"duration": "ONE_DAY"}}}),
+    "visibility": (Content("hi", options={"visibility": "LOGGED_IN"}, key="k-1"), {"visibility": "LOGGED_IN"}),
+    "disableReshare": (Content("hi", options={"disableReshare": True}, key="k-1"), {"isReshareDisabledByAuthor": True}),
+    "reshareUrn": lambda net, account: reshare(net.add_post(account.platform_id, "Look")["id"]),
+    "targeting": (Content("hi", options={"targeting": TARGETS}, key="k-1"), {"targetEntities": [TARGETS]}),
+    "firstComment": (Content("hi", options={"firstComment": "More"}, key="k-1"), {"message": {"text": "More"}}),
+}
+
+
+def reshare(urn):
+    """A Content that shares a post, and what says so on the wire."""
+    return Content("Look at this", options={"reshareUrn": urn}, key="k-1"), {"reshareContext": {"parent": urn}}
 
 
 def start():
@@ -40,10 +65,13 @@ def account(net, name="ann", scopes=MEMBER_SCOPES):
     return Account(urn, name, credentials={**tokens, "expiresAt": net.now() + 5_184_000})
 
 
-def page(net):
+def administered(net):
     """A Page whose administrator allowed the app."""
     member = account(net, "bob", f"{MEMBER_SCOPES} {PAGE_SCOPES}")
     return replace(member, platform_id=net.add_page("2414183", "bob"), username="acme")
+
+
+ACCOUNTS = {"targeting": administered}      # who may use an option, where that is not `account`
 
 
 def public(net):
@@ -55,3 +83,28 @@ def expire(net):
     """Ends all access tokens."""
     for token in net.tokens.values():
         token.end = net.now()
+
+
+@pytest.fixture
+def net():
+    """LinkedIn, with nobody on it."""
+    with start() as net:
+        yield net
+
+
+@pytest.fixture
+def linkedin(net):
+    """A connector of an app that may do all."""
+    return LinkedIn(http_for(net), settings(net, f"{MEMBER_SCOPES} {PAGE_SCOPES}"))
+
+
+@pytest.fixture
+def ann(net):
+    """A member."""
+    return account(net)
+
+
+@pytest.fixture
+def page(net):
+    """A Page."""
+    return administered(net)

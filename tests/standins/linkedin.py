@@ -5,101 +5,19 @@ import secrets
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, urlencode
 
-from tests.standins.server import Answer, Network, parse_json, route, run, sniff
-from tests.standins.shapes import List, Range, Text, wrongs
+from tests.standins.linkedin_media import Uploads
+from tests.standins.linkedin_rules import COMMENT_BODY, CREATE_BODY, ERRORS, MEDIA, duplicate, failure, rest, visible
+from tests.standins.server import Answer, Network, parse_json, route, run
+from tests.standins.shapes import wrongs
 
 CLIENT_ID, CLIENT_SECRET, CALLBACK = "78app", "canary-app-secret", "https://posthorn.test/connect/callback"
 MEMBER_SCOPES = "openid profile w_member_social"
 PAGE_SCOPES = "w_organization_social r_organization_social rw_organization_admin"
 KNOWN_SCOPES = {*MEMBER_SCOPES.split(), *PAGE_SCOPES.split(), "email", "r_basicprofile"}
-CODE_SECONDS, TOKEN_SECONDS, REFRESH_SECONDS, UPLOAD_SECONDS = 1800, 5_184_000, 31_536_000, 30 * 86_400
+CODE_SECONDS, TOKEN_SECONDS, REFRESH_SECONDS = 1800, 5_184_000, 31_536_000
 DUPLICATE_SECONDS, DAY = 600, 86_400
-PART_BYTES, VIDEO_BYTES = 4_194_304, (75_000, 500 << 20)
 VERSIONS = {"202601", "202602", "202603", "202609"}
 POSTING_ROLES = {"ADMINISTRATOR", "CONTENT_ADMINISTRATOR", "DIRECT_SPONSORED_CONTENT_POSTER"}
-AUTHOR = re.compile("urn:li:(person:[A-Za-z0-9_-]+|organization:[0-9]+)")
-IMAGE, MEDIA = re.compile("urn:li:image:[A-Za-z0-9_-]+"), re.compile("urn:li:(image|video|document):[A-Za-z0-9_-]+")
-POST = re.compile("urn:li:(share|ugcPost):[0-9]+")
-ALT = Text(0, 4086)
-IMAGE_UPLOAD = {"initializeUploadRequest!": {"owner!": AUTHOR}}
-VIDEO_UPLOAD = {"initializeUploadRequest!": {"owner!": AUTHOR, "fileSizeBytes!": Range(1, 5 << 30), "uploadCaptions": bool,
-                                             "uploadThumbnail": bool}}
-FINALIZE = {"finalizeUploadRequest!": {"video!": MEDIA, "uploadToken!": str, "uploadedPartIds!": List(str, 1)}}
-CREATE_BODY = {
-    "author!": AUTHOR, "commentary!": str, "visibility!": {"PUBLIC", "CONNECTIONS", "LOGGED_IN", "CONTAINER"},
-    "distribution!": {"feedDistribution!": {"MAIN_FEED", "NONE"}, "targetEntities": List(dict),
-                      "thirdPartyDistributionChannels": List(dict)},
-    "lifecycleState!": {"PUBLISHED"}, "isReshareDisabledByAuthor": bool, "reshareContext": {"parent!": POST},
-    "content": {"media": {"id!": MEDIA, "title": str, "altText": ALT},
-                "multiImage": {"images!": List({"id!": IMAGE, "altText": ALT}, 2, 20)},
-                "article": {"source!": re.compile("https?://[^ ]+"), "title!": Text(1, 399), "description": Text(0, 4085),
-                            "thumbnail": IMAGE},
-                "poll": {"question!": Text(1, 140), "options!": List({"text!": Text(1, 30)}, 2, 4),
-                         "settings!": {"duration!": {"ONE_DAY", "THREE_DAYS", "SEVEN_DAYS", "FOURTEEN_DAYS"}}}},
-}
-COMMENT_BODY = {"actor!": AUTHOR, "object!": re.compile("urn:li:(activity|share|ugcPost):[0-9]+"),
-                "message!": {"text!": Text(1, 1250), "attributes": List(dict)}, "parentComment": str}
-CREATE, COMMENT, TOKEN = "POST /rest/posts", "POST /rest/socialActions/:urn/comments", "POST /oauth/v2/accessToken"
-IMAGES, IMAGE_STATE = "POST /rest/images", "GET /rest/images/:urn"
-VIDEOS, VIDEO_STATE = "POST /rest/videos", "GET /rest/videos/:urn"
-PUT_IMAGE, PUT_PART = "PUT /dms-uploads/:key", "PUT /dms-uploads/:key/:part"
-MARK = re.compile(r"@\[((?:[^\\\]]|\\.)+)\]\((urn:li:(?:person|organization):[^)]+)\)|#(?=\w)|\{hashtag\|\\#\|(\w+)\}"
-                  r"|\\(.)|([|{}@\[\]()<>#*_~])", re.DOTALL)
-
-
-def failure(status: int, message: str, code: str, **more) -> dict:
-    """The usual body of an error."""
-    return {"message": message, "status": status, "code": code, **more}
-
-
-def duplicate(urn: str) -> dict:
-    """The body for a post that LinkedIn has already."""
-    return {"errorDetailType": "com.linkedin.common.error.BadRequest", "status": 422,
-            "message": f"Content is a duplicate of {urn}: Content is a duplicate of {urn}",
-            "errorDetails": {"inputErrors": [
-                {"description": "Duplicate post is detected", "input": {}, "code": "DUPLICATE_POST"}]}}
-
-
-ERRORS = {name: {"endpoint": endpoint, "status": status, "body": failure(status, message, code)}
-          for name, (endpoint, status, code, message) in {
-    "empty_token": (CREATE, 401, "EMPTY_ACCESS_TOKEN", "Empty oauth2 access token"),
-    "invalid_token": (CREATE, 401, "INVALID_ACCESS_TOKEN", "Invalid access token"),
-    "expired_token": (CREATE, 401, "EXPIRED_ACCESS_TOKEN", "The token used in the request has expired"),
-    "revoked_token": (CREATE, 401, "REVOKED_ACCESS_TOKEN", "The token has been revoked"),
-    "access_denied": (CREATE, 403, "ACCESS_DENIED", "Not enough permissions to access: partnerApiPostsExternal.CREATE"),
-    "image_forbidden": (IMAGE_STATE, 403, "ACCESS_DENIED", "Accessing this image resource is forbidden"),
-    "missing_field": (CREATE, 400, "MISSING_FIELD", "/author is required"),
-    "invalid_value": (CREATE, 400, "INVALID_VALUE_FOR_FIELD", "/visibility is not valid"),
-    "too_long": (CREATE, 400, "FIELD_LENGTH_TOO_LONG", "/commentary is too long"),
-    "blank": (CREATE, 400, "INVALID_VALUE_BLANK_FIELD", "/commentary is blank"),
-    "urn_type": (CREATE, 400, "INVALID_URN_TYPE", "/author has the wrong type"),
-    "urn_id": (CREATE, 400, "INVALID_URN_ID", "/author has the wrong id"),
-    "unprocessable": (CREATE, 422, "UNPROCESSABLE_ENTITY", "The post cannot be processed"),
-    "waiting_upload": (CREATE, 400, "MEDIA_ASSET_WAITING_UPLOAD", "The media asset is waiting for its upload"),
-    "processing_failed": (CREATE, 400, "MEDIA_ASSET_PROCESSING_FAILED", "The media asset could not be processed"),
-    "invalid_image": (CREATE, 400, "INVALID_IMAGE_ID", "The image id is not valid"),
-    "not_found": (CREATE, 404, "NOT_FOUND", "Could not find entity"),
-    "conflict": (CREATE, 409, "CONFLICT", "409 Conflict"),
-    "version_ended": (CREATE, 426, "NONEXISTENT_VERSION", "Requested version 20250901 is not active"),
-    "version_missing": (CREATE, 400, "VERSION_MISSING", "A version must be present"),
-    "day_quota": (CREATE, 429, "TOO_MANY_REQUESTS",
-                  "Resource level throttle MEMBER DAY limit for calls to this resource is reached."),
-    "comment_throttled": (COMMENT, 429, "TOO_MANY_REQUESTS", "Comment create throttled"),
-    "comment_too_early": (COMMENT, 404, "NOT_FOUND", "The post does not exist"),
-    "no_activity": (CREATE, 500, "INTERNAL_SERVER_ERROR", "Unable to obtain activity"),
-    "unavailable": (CREATE, 503, "SERVICE_UNAVAILABLE", "Service Unavailable"),
-    "expired_url": (PUT_PART, 400, "EXPIRED_UPLOAD_URL", "The upload URL has expired"),
-}.items()} | {
-    "bad_gateway": {"endpoint": CREATE, "status": 502, "body": "<html>Bad Gateway</html>"},
-    "gateway_timeout": {"endpoint": CREATE, "status": 504, "body": ""},
-    "empty_forbidden": {"endpoint": IMAGES, "status": 403, "body": {"message": "", "status": 403}},
-    "duplicate": {"endpoint": CREATE, "status": 422, "body": duplicate("urn:li:share:7141138937766391808")},
-    "refresh_dead": {"endpoint": TOKEN, "status": 400, "body": {
-        "error": "invalid_request",
-        "error_description": "The provided authorization grant or refresh token is invalid, expired or revoked."}},
-    "client_wrong": {"endpoint": TOKEN, "status": 401, "body": {
-        "error": "invalid_client", "error_description": "Client authentication failed"}},
-}
 
 
 @dataclass
@@ -121,50 +39,26 @@ class Token:
     end: float
 
 
-@dataclass
-class Asset:
-    """An image or video; `parts` are the bytes that arrived by part, `polls` counts the looks left until it is available."""
-
-    urn: str
-    owner: str
-    size: int | None = None
-    key: str = field(default_factory=lambda: secrets.token_urlsafe(8))
-    parts: dict = field(default_factory=dict, repr=False)
-    tags: dict = field(default_factory=dict)
-    status: str = "WAITING_UPLOAD"
-    polls: int = 0
-    mime_type: str = ""
-    end: float = 0.0
-
-    @property
-    def data(self):
-        return b"".join(self.parts[number] for number in sorted(self.parts))
-
-
-def rest(method: str, path: str, *scopes: str):
-    """Mark a handler(self, request, token) of a versioned call, which needs one of the scopes."""
-    return route(method, path, scopes=set(scopes), versioned=True)
-
-
-class LinkedInServer(Network):
+class LinkedInServer(Uploads, Network):
     """LinkedIn. posts are all posts in order: `body` as sent, `text` as people see it; `comments` those of all posts.
 
     `polls` is how often a video is found unfinished, an image half as often. `consenting` is the member who says yes to the
     app: the last one added. `partner`: the app gets refresh tokens. `shy` is how often a new post takes no comment yet.
+    `few` holds the URNs of what fewer than 300 people are.
     """
 
     errors = ERRORS
 
     def __init__(self, port=0, polls=2, partner=True, shy=0):
-        super().__init__(port)
-        self.polls, self.partner, self.shy, self.consenting = polls, partner, shy, ""
+        super().__init__(port, polls)
+        self.partner, self.shy, self.consenting = partner, shy, ""
         self.app_scopes = set(KNOWN_SCOPES)
         self.rates = {"posts": (150, DAY)}
         self.members: dict[str, Member] = {}
         self.organizations: dict[str, dict] = {}
         self.tokens: dict[str, Token] = {}
         self.refresh_tokens: dict[str, Token] = {}
-        self.assets: dict[str, Asset] = {}
+        self.few = set()
         self.comments: list[dict] = []
         self._codes, self._last_id = {}, 0
 
@@ -182,6 +76,13 @@ class LinkedInServer(Network):
         self.organizations[page_id] = {"id": int(page_id), "localizedName": name, "vanityName": vanity}
         self.members[member_id].pages[page_id] = roles or ("ADMINISTRATOR",)
         return f"urn:li:organization:{page_id}"
+
+    def add_post(self, author, text, **body) -> dict:
+        """A post that was made elsewhere."""
+        post = {"id": f"urn:li:share:{self._id()}", "body": {"author": author, "commentary": text, **body}, "text": text,
+                "time": self.now(), "shy": 0}
+        self.posts.append(post)
+        return post
 
     def call(self, request, options, handler):
         if "scopes" not in options:
@@ -229,65 +130,6 @@ class LinkedInServer(Network):
             raise self._denied(request)
         return self.organizations[request.args["id"]]
 
-    # media
-
-    @rest("POST", "/rest/images", "w_member_social", "w_organization_social")
-    def images(self, request, token):
-        """Begin the upload of an image."""
-        owner = self._action(request, token, IMAGE_UPLOAD, "initializeUpload")["initializeUploadRequest"]["owner"]
-        asset = self._asset("image", owner)
-        return {"value": {"uploadUrlExpiresAt": int(asset.end * 1000), "image": asset.urn,
-                          "uploadUrl": f"{self.url}/dms-uploads/{asset.key}?ca=vector_feedshare"}}
-
-    @rest("POST", "/rest/videos", "w_member_social", "w_organization_social")
-    def videos(self, request, token):
-        """Begin or end the upload of a video."""
-        if dict(request.query).get("action") == "finalizeUpload":
-            return self._finalize(self._action(request, token, FINALIZE, "finalizeUpload")["finalizeUploadRequest"])
-        wanted = self._action(request, token, VIDEO_UPLOAD, "initializeUpload")["initializeUploadRequest"]
-        size = wanted["fileSizeBytes"]
-        if not VIDEO_BYTES[0] <= size <= VIDEO_BYTES[1]:
-            raise Answer(400, failure(400, "/fileSizeBytes is not valid", "INVALID_VALUE_FOR_FIELD"))
-        asset = self._asset("video", wanted["owner"], size)
-        parts = [{"uploadUrl": f"{self.url}/dms-uploads/{asset.key}/{number}", "firstByte": start,
-                  "lastByte": min(start + PART_BYTES, size) - 1} for number, start in enumerate(range(0, size, PART_BYTES))]
-        return {"value": {"uploadUrlsExpireAt": int(asset.end * 1000), "video": asset.urn, "uploadToken": f"t-{asset.key}",
-                          "uploadInstructions": parts}}
-
-    @route("PUT", "/dms-uploads/:key")
-    def put_image(self, request):
-        """Take a whole image; another replaces it."""
-        asset = self._by_key(request)
-        token = self._token(request)
-        if asset.owner not in self._actors(token):
-            raise Answer(403, "")
-        asset.parts, asset.mime_type = {0: request.body}, sniff(request.body)
-        supported = asset.mime_type in ("image/jpeg", "image/png", "image/gif")
-        asset.status, asset.polls = ("PROCESSING" if supported else "PROCESSING_FAILED"), self.polls // 2
-        return Answer(201, None)
-
-    @route("PUT", "/dms-uploads/:key/:part")
-    def put_part(self, request):
-        """Take one part of a video, by nothing but its address."""
-        asset, number = self._by_key(request), int(request.args["part"])
-        size = min(PART_BYTES, asset.size - number * PART_BYTES)
-        if "Authorization" in request.headers or request.media_type != "application/octet-stream" or request.size != size:
-            raise Answer(400, failure(400, "The part is not valid", "INVALID_PART"))
-        asset.parts[number], asset.tags[number] = request.body, f'"{secrets.token_hex(8)}"'
-        return Answer(200, None, {"ETag": asset.tags[number]})
-
-    @rest("GET", "/rest/images/:urn", "w_member_social", "w_organization_social")
-    def image_state(self, request, token):
-        """How an image is; not for the usual tokens of members."""
-        if "r_organization_social" not in token.scopes:
-            raise Answer(403, ERRORS["image_forbidden"]["body"])
-        return self._state(request)
-
-    @rest("GET", "/rest/videos/:urn", "w_member_social", "w_organization_social")
-    def video_state(self, request, token):
-        """How a video is."""
-        return self._state(request)
-
     # posts and comments
 
     @rest("POST", "/rest/posts", "w_member_social", "w_organization_social")
@@ -297,6 +139,7 @@ class LinkedInServer(Network):
         self._check_actor(request, token, given["author"])
         if self.take("posts", token.member.id, aligned=True).exceeded:
             raise Answer(429, ERRORS["day_quota"]["body"])
+        self._check_audience(given)
         self._check_content(given)
         for post in self.posts:
             if self._alike(post["body"], given) and post["time"] > self.now() - DUPLICATE_SECONDS:
@@ -444,46 +287,18 @@ class LinkedInServer(Network):
             raise Answer(400, failure(400, f"{found} is not valid", "INVALID_VALUE_FOR_FIELD"))
         return given
 
-    def _action(self, request, token, shape, action):
-        if dict(request.query) != {"action": action}:
-            raise Answer(400, failure(400, "The action is not valid", "ILLEGAL_ARGUMENT"))
-        given = self._body(request, shape)
-        wanted = next(iter(given.values()))
-        owner = wanted.get("owner") or getattr(self.assets.get(wanted.get("video")), "owner", "")
-        self._check_actor(request, token, owner)
-        return given
-
-    def _asset(self, kind, owner, size=None):
-        asset = Asset(f"urn:li:{kind}:C4E{secrets.token_urlsafe(9)}", owner, size, end=self.now() + UPLOAD_SECONDS)
-        self.assets[asset.urn] = asset
-        return asset
-
-    def _by_key(self, request):
-        asset = next((asset for asset in self.assets.values() if asset.key == request.args["key"]), None)
-        if asset is None or asset.end <= self.now() or (asset.size is None) == ("part" in request.args):
-            raise Answer(400, ERRORS["expired_url"]["body"])
-        return asset
-
-    def _finalize(self, wanted):
-        asset = self.assets[wanted["video"]]
-        tags = [asset.tags[number] for number in sorted(asset.tags)]
-        if wanted["uploadToken"] != f"t-{asset.key}" or wanted["uploadedPartIds"] != tags or len(asset.data) != asset.size:
-            raise Answer(400, failure(400, "The parts are not those of the video", "INVALID_VALUE_FOR_FIELD"))
-        asset.status, asset.polls = "PROCESSING", self.polls
-        if sniff(asset.data) != "video/mp4":
-            asset.status = "PROCESSING_FAILED"
-        return Answer(200, None)
-
-    def _state(self, request):
-        self._check_path(request)
-        asset = self.assets.get(request.args["urn"])
-        if asset is None:
-            raise Answer(404, failure(404, "Could not find entity", "NOT_FOUND"))
-        if asset.status == "PROCESSING":
-            asset.polls -= 1
-            asset.status = "AVAILABLE" if asset.polls < 0 else "PROCESSING"
-        failed = {"processingFailureReason": "The codec is not supported"} if asset.status == "PROCESSING_FAILED" else {}
-        return {"id": asset.urn, "owner": asset.owner, "status": asset.status, **failed}
+    def _check_audience(self, given):
+        targets = {urn for one in given["distribution"].get("targetEntities", ()) for urns in one.values() for urn in urns}
+        if targets and ":organization:" not in given["author"]:
+            raise Answer(400, failure(400, "/distribution/targetEntities is not valid", "INVALID_VALUE_FOR_FIELD"))
+        if targets & self.few:
+            raise Answer(422, failure(422, "The target audience is too small", "UNPROCESSABLE_ENTITY"))
+        if "reshareContext" in given:
+            parent = next((post for post in self.posts if post["id"] == given["reshareContext"]["parent"]), None)
+            if parent is None:
+                raise Answer(404, ERRORS["not_found"]["body"])
+            if parent["body"].get("isReshareDisabledByAuthor") or "content" in given:
+                raise Answer(422, ERRORS["unprocessable"]["body"])
 
     def _check_content(self, given):
         content = given.get("content", {})
@@ -503,25 +318,12 @@ class LinkedInServer(Network):
                 raise Answer(400, ERRORS["waiting_upload"]["body"])
 
     def _alike(self, one, other):
-        return [one.get(name) for name in ("author", "commentary", "content")] == [
-            other.get(name) for name in ("author", "commentary", "content")]
+        names = "author", "commentary", "content", "reshareContext"
+        return [one.get(name) for name in names] == [other.get(name) for name in names]
 
     def _shown(self, post):
         moment = int(post["time"] * 1000)
         return {"id": post["id"], **post["body"], "createdAt": moment, "publishedAt": moment, "lastModifiedAt": moment}
-
-
-def visible(text: str) -> str:
-    """What people see of little text: it ends before the first reserved sign that is neither escaped nor part of a mark."""
-    shown, end = "", 0
-    for found in MARK.finditer(text):
-        shown += text[end:found.start()]
-        name, _, word, sign, reserved = found.groups()
-        if reserved:
-            return shown
-        shown += visible(name) if name else f"#{word}" if word else sign or "#"
-        end = found.end()
-    return shown + text[end:]
 
 
 if __name__ == "__main__":
