@@ -279,7 +279,7 @@ def test_options(platform, post, expected):
         ("two photos", [photo()] * 2, ["image", "carousel", "carousel", None, "carousel"]),
         ("a video", [film()], ["video", "video", "video", "video", "video"]),
         ("two videos", [film()] * 2, [None] * 5),
-        ("a photo and a video", [photo(), film()], ["video", "video", None, "video", None]),
+        ("a photo and a video", [photo(), film()], ["video", "video", None, "video", "video"]),
     ] for platform, post_type in zip(NETWORKS, post_types)
 ])
 def test_a_missing_post_type_is_inferred(platform, media, post_type):
