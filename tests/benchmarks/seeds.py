@@ -1,6 +1,6 @@
 """The running service against its document, with several seeds: every request that schemathesis makes of it, and no failure.
 
-Run: python -m tests.benchmarks.seeds [--seeds 5] [--first 1] [--examples 20]
+Run: python -m tests.benchmarks.seeds [--seeds 5] [--first 1] [--examples 40]
 
 What tests/test_contract.py does with one fixed seed; `--first` with a number of your own makes it another run.
 """
@@ -25,7 +25,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--first", type=int, default=1)
-    parser.add_argument("--examples", type=int, default=20)
+    parser.add_argument("--examples", type=int, default=40)
     options = parser.parse_args()
     with short_directory() as folder, postgres() as database_url, running(Store(folder / "store", BUCKET)) as address:
         open_pool(database_url, connections=4)
