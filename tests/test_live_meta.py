@@ -8,6 +8,7 @@ from tests.delivery import own_database
 from tests.networks import facebook, instagram, threads
 from tests.service import Member, Process, start_api
 from tests.standins.server import HOST
+from tests.test_eleven import film
 from tests.test_live import photo
 
 MODULES = {"facebook": facebook, "instagram": instagram, "threads": threads}
@@ -57,6 +58,29 @@ def test_one_call_with_a_picture_reaches_all_three_once_and_what_is_to_follow_fo
     assert [one["given"]["text"] for one in chain.posts] == [CAPTION, "and rolls", "and cake", "More inside"]
     assert [one["message"] for one in page.comments[page.posts[0]["id"]]] == ["More inside"]
     assert [one["text"] for one in feed.comments[feed.posts[0]["id"]]] == ["More inside"]
+
+
+def test_a_film_with_a_photo(member, nets):
+    for net in nets.values():
+        net.processing_polls = 0
+    moving = film()
+    files = [member.live.uploaded(moving, "video/mp4"), photo(member)]
+    answer = member.live.post("/v1/posts", {"caption": "Rye", "media": files, "targets": [
+        {"platform": "facebook", "postType": "video", "options": {"targeting": {"countries": ["AT"], "ageMin": 18}}},
+        {"platform": "instagram", "options": {
+            "disableComments": True, "productTags": [{"productId": "77", "media": 1, "x": 0.5, "y": 0.5}]}},
+        {"platform": "threads", "options": {
+            "shareToInstagram": "dark", "textSpoilers": [{"offset": 0, "length": 3}]}}]})
+    assert answer.status == 202, answer.raw
+    post = member.live.settled(answer.data["id"], within=60.0)
+    assert post["status"] == "published" and not any("error" in target for target in post["targets"]), post
+
+    page, feed, chain = nets.values()
+    video = list(page.videos.values())[-1]
+    assert page.posts[-1]["targeting"]["age_min"] == 18 and bytes(video.data) == moving and video.thumbnail
+    assert feed.posts[-1]["open"] is False and [sorted(one) for one in feed.posts[-1]["files"]] == [
+        ["is_carousel_item", "media_type", "upload_type"], ["image_url", "is_carousel_item", "product_tags"]]
+    assert chain.posts[-1]["given"]["crossreshare_to_ig_dark_mode"] == "true" and "text_entities" in chain.posts[-1]["given"]
 
 
 def test_a_lost_answer_is_unconfirmed_and_nothing_is_sent_blindly(member, nets):
