@@ -3,6 +3,7 @@
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from unittest.mock import Mock
 
 import pytest
 
@@ -21,11 +22,11 @@ ANN = Profile("7", "ann@new.example", "Ann B.", "https://cdn.example/ann.jpg")
 
 
 class Rotating(Told):
-    """A network that gives a new token for the present one, once, and takes its time."""
+    """A network that gives a new token for the present one, once, and takes its time; with `grace` the same one again."""
 
-    def __init__(self, seconds=0.2, act=lambda: None):
+    def __init__(self, seconds=0.2, act=lambda: None, grace=False):
         super().__init__()
-        self.token, self.given, self.seconds, self.act = "first", 0, seconds, act
+        self.token, self.given, self.seconds, self.act, self.grace = "first", 0, seconds, act, grace
 
     def refresh_due(self, account):
         """As long as it is the first one."""
@@ -37,12 +38,18 @@ class Rotating(Told):
         if not force and not self.refresh_due(account):
             return None
         if account.credentials["token"] != self.token:
+            if self.grace:
+                return {"token": self.token}
             raise Disconnected("this token was used")
         self.given += 1
         self.token = f"token {self.given}"
         self.act()
         time.sleep(self.seconds)
         return {"token": self.token}
+
+
+class Killed(BaseException):
+    """The end of a process, in the middle of what it does."""
 
 
 class Named(Told):
@@ -113,6 +120,23 @@ def test_the_turn_of_one_who_died_runs_out(desk):
     started = time.monotonic()
     assert Accounts(desk.vault).usable(row_of(account), network).credentials == {"token": "token 1"}
     assert time.monotonic() - started > 0.4 and RENEWAL.total_seconds() == 90
+
+
+@pytest.mark.parametrize("grace", [True, False])
+def test_new_credentials_that_a_killed_process_took_with_it_are_asked_for_with_the_old_ones(desk, grace, monkeypatch):
+    """Some networks answer the old ones again for a while; where they are good for one use, a person has to connect again."""
+    account, network = desk.account(), Rotating(seconds=0, grace=grace)
+    with monkeypatch.context() as dying, pytest.raises(Killed):
+        dying.setattr(desk.vault, "seal", Mock(side_effect=Killed))
+        Accounts(desk.vault).usable(row_of(account), network)
+    desk.sql("UPDATE accounts SET renewing_until = clock_timestamp() + interval '0.1 s' WHERE id = %s", account)
+    assert (network.token, desk.credentials(account)) == ("token 1", {"token": "first"})
+    if grace:
+        assert Accounts(desk.vault).usable(row_of(account), network).credentials == {"token": "token 1"}
+    else:
+        with pytest.raises(Disconnected):
+            Accounts(desk.vault).usable(row_of(account), network)
+    assert network.given == 1
 
 
 @pytest.mark.parametrize("error", [Unavailable("no"), Rejected("no"), Disconnected("no"), BUG])
