@@ -3,6 +3,7 @@
 import base64
 import binascii
 import re
+from contextlib import suppress
 
 from handlers.clients import acting_for
 from handlers.contract import parse_time
@@ -13,17 +14,20 @@ from storage import audit, posts
 from storage.database import database
 from storage.posts import Post
 
-CHANGES = 5     # times that a change is tried while others change the same post
+CHANGES = 5     # times that is tried what was checked and then changed by others
 CURSOR = re.compile(r"([0-9T:.+-]{25,35}) (post_[0-9A-Za-z]{1,64})")
 
 
 def publish_post(caller, body, services, keep):
     """POST /v1/posts: writes the post; workers publish it when it is due."""
-    new = _sound(draft(caller, body, services))
-    with database.atomic():
-        operation = posts.create(caller, client_id=new.client_id, caption=new.caption, schedule_at=new.schedule_at, targets=new.targets)
-        _record(caller, "post.created", operation["id"], clientId=new.client_id)
-        return keep(ok(operation, status=202, headers={"Location": f"/v1/posts/{operation['id']}"}))
+    for _ in range(CHANGES):
+        new = _sound(draft(caller, body, services))
+        with suppress(posts.ChangedMeanwhile), database.atomic():
+            operation = posts.create(caller, client_id=new.client_id, caption=new.caption, schedule_at=new.schedule_at,
+                                     targets=new.targets)
+            _record(caller, "post.created", operation["id"], clientId=new.client_id)
+            return keep(ok(operation, status=202, headers={"Location": f"/v1/posts/{operation['id']}"}))
+    raise _contended("the files of the post are")
 
 
 def validate_post(caller, body, services):
@@ -72,7 +76,7 @@ def update_post(caller, id_, body, services):
             raise InvalidState("the post has targets that are no longer scheduled") from None
         except posts.ChangedMeanwhile:
             continue    # what was checked is not what would be changed: read and check again
-    raise InvalidState("the post is being changed by others at this moment", headers={"Retry-After": "1"})
+    raise _contended("the post is")
 
 
 def cancel_post(caller, id_):
@@ -89,11 +93,14 @@ def retry_post(caller, id_, body, keep):
     """POST /v1/posts/{id}/retry: failed targets, and unconfirmed ones only when asked."""
     post = _post(caller, id_)
     acting_for(caller, post.client_id)
-    with database.atomic():
-        if not posts.retry(post, include_unconfirmed=(body or {}).get("includeUnconfirmed", False)):
-            raise InvalidState("the post has no target to retry")
-        _record(caller, "post.retried", post.id)
-        return keep(ok(post.to_dict(), status=202))
+    try:
+        with database.atomic():
+            if not posts.retry(post, include_unconfirmed=(body or {}).get("includeUnconfirmed", False)):
+                raise InvalidState("the post has no target to retry")
+            _record(caller, "post.retried", post.id)
+            return keep(ok(post.to_dict(), status=202))
+    except posts.ChangedMeanwhile:
+        raise InvalidState("a file of the post has been removed, so that it cannot be retried; make it anew") from None
 
 
 def _post(caller, id_):
@@ -109,6 +116,10 @@ def _unknown():
 
 def _record(caller, action, post_id, **detail):
     audit.record(audit.by(caller), action, post_id, team_id=caller.team_id, mode=caller.mode, **detail)
+
+
+def _contended(what):
+    return InvalidState(f"{what} being changed by others at this moment", headers={"Retry-After": "1"})
 
 
 def _sound(new):

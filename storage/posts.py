@@ -8,6 +8,9 @@ from playhouse.postgres_ext import BinaryJSONField, DateTimeTZField
 from storage.database import database, new_id, ring
 from storage.models import Account, Media, Owned, Row
 
+# Conflicts with the lock under which storage.sweep removes a file that the posts known to it have done with.
+HOLD = "SELECT FROM media WHERE id = ANY (%s) AND state = 'ready' ORDER BY id FOR KEY SHARE"
+
 
 class Post(Owned):
     prefix = "post"
@@ -139,7 +142,7 @@ class NewTarget:
 def create(caller, *, client_id, caption, schedule_at, targets):
     """Writes a post with its `targets` (NewTarget), wakes the workers and returns the post operation.
 
-    `schedule_at` None means now. Runs in the caller's transaction.
+    `schedule_at` None means now. Runs in the caller's transaction. Raises ChangedMeanwhile when a file is no longer ready.
     """
     post = Post.add(team_id=caller.team_id, mode=caller.mode, user_id=caller.user_id, client_id=client_id,
                     caption=caption, schedule_at=schedule_at)
@@ -159,7 +162,7 @@ def change(post, *, caption, schedule_at, targets):
     """Changes a post whose targets are all scheduled, and surely not public.
 
     `schedule_at` None leaves the time; `targets` (NewTarget) None leaves the files. Runs in the caller's transaction. Raises
-    NotScheduled when a target is not, and ChangedMeanwhile when `post` is no longer what was read.
+    NotScheduled when a target is not, and ChangedMeanwhile when `post` or a file is no longer what was read.
     """
     times = {} if schedule_at is None else {"schedule_at": schedule_at}
     known = (Post.id == post.id) & (Post.revision == post.revision)
@@ -186,7 +189,7 @@ class NotScheduled(Exception):
 
 
 class ChangedMeanwhile(Exception):
-    """Somebody else changed the post since it was read."""
+    """The post was changed, or a file that it uses removed, since they were read."""
 
 
 def cancel(post):
@@ -199,17 +202,20 @@ def retry(post, *, include_unconfirmed):
     """Schedules failed targets again, at once; returns how many targets that were.
 
     A failed target starts over. An unconfirmed one stays in doubt and keeps its receipt: where the network knows a post by a
-    key of ours, the second sending then cannot make a second post.
+    key of ours, the second sending then cannot make a second post. Runs in the caller's transaction. Raises ChangedMeanwhile
+    when a file of one of them is gone.
     """
     again = {"status": "scheduled", "due_at": fn.now(), "next_at": fn.now(), "tries": 0, "crashes": 0, "looks": 0,
              "refreshed": False, "begun_at": None, "error": None, "finished_at": None}
     of_post = Target.post_id == post.id
-    count = Target.update(**again, receipt={}, sending_at=None).where(of_post, Target.status == "failed").execute()
+    failed = Target.update(**again, receipt={}, sending_at=None).where(of_post, Target.status == "failed")
+    ids = [target.id for target in failed.returning(Target.id)]
     if include_unconfirmed:
         idle = (Target.status == "unconfirmed") & Target.leased_until.is_null()
-        count += Target.update(**again, asked_again=True).where(of_post, idle).execute()
+        ids += [target.id for target in Target.update(**again, asked_again=True).where(of_post, idle).returning(Target.id)]
+    _hold({row.media_id for row in Attachment.select(Attachment.media_id).where(Attachment.target_id.in_(ids))})
     ring()
-    return count
+    return len(ids)
 
 
 STATUS = """
@@ -257,7 +263,14 @@ def _due(schedule_at):
     return fn.now() if schedule_at is None else fn.greatest(schedule_at, fn.now())
 
 
+def _hold(media_ids):
+    """Keeps files from being removed until the transaction ends. Raises ChangedMeanwhile where one is not ready (any more)."""
+    if len(database.execute_sql(HOLD, (sorted(media_ids),)).fetchall()) < len(media_ids):
+        raise ChangedMeanwhile
+
+
 def _attach(post, files):
+    _hold({item.id for _, items in files for item in items})
     rows = [{"team_id": post.team_id, "mode": post.mode, "target_id": target_id, "position": position, "media_id": item.id}
             for target_id, items in files for position, item in enumerate(items)]
     if rows:

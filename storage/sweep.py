@@ -39,9 +39,9 @@ UNUSED = """state = 'ready' AND created_at < %(at)s - %(unused)s
 FINISHED = """state = 'ready' AND EXISTS (SELECT FROM attachments WHERE media_id = media.id)
     AND NOT EXISTS (SELECT FROM attachments JOIN targets ON targets.id = target_id WHERE media_id = media.id
                     AND (status NOT IN ('published', 'failed', 'canceled')
-                         OR coalesce(finished_at, due_at) > %(at)s - %(finished)s))
-    ORDER BY created_at"""
+                         OR coalesce(finished_at, due_at) > %(at)s - %(finished)s))"""
 
+LOCK = "SELECT FROM media WHERE id = %s FOR UPDATE"     # waits for posts that begin to use it, and they for us: storage.posts
 TAKE = "UPDATE sweeps SET next_at = now() + %s WHERE name = 'media' AND next_at <= now() RETURNING after"
 GO_ON = "UPDATE sweeps SET after = %s WHERE name = 'media'"
 KNOWN = """SELECT key FROM media WHERE key = ANY (%(keys)s) AND removed_at IS NULL
@@ -122,18 +122,21 @@ class _Run:
             self._empty(media)
         for media in self._rows(UNUSED):
             self._drop(media, "unused", Media.state == "ready")
-        for media in self._rows(FINISHED) if self._retention.finished is not None else ():
+        for media in self._rows(f"{FINISHED} ORDER BY created_at") if self._retention.finished is not None else ():
             self._retire(media)
         return self._compare(after)
 
     def _rows(self, which):
-        keep = self._retention
-        values = {"at": self._at, "first_look": FIRST_LOOK, "upload": UPLOAD, "settled": SETTLED, "missing": keep.missing,
-                  "unused": keep.unused, "finished": keep.finished, "limit": self._limit}
         with with_connection():
-            ids = _column(f"SELECT id FROM media WHERE {which} LIMIT %(limit)s", values)
+            ids = self._ids(f"{which} LIMIT %(limit)s")
             rows = list(Media.select().where(Media.id.in_(ids)).order_by(Media.created_at))
         return itertools.takewhile(lambda _: self._in_time(), rows)
+
+    def _ids(self, which, **values):
+        keep = self._retention
+        values |= {"at": self._at, "first_look": FIRST_LOOK, "upload": UPLOAD, "settled": SETTLED, "missing": keep.missing,
+                   "unused": keep.unused, "finished": keep.finished, "limit": self._limit}
+        return _column(f"SELECT id FROM media WHERE {which}", values)
 
     def _in_time(self):
         return self._deadline is None or time.monotonic() < self._deadline
@@ -181,6 +184,9 @@ class _Run:
         """Its row stays, for the posts that show it."""
         if not self._dry:
             with with_connection(), database.atomic():
+                database.execute_sql(LOCK, (media.id,))
+                if not self._ids(f"id = %(id)s AND {FINISHED}", id=media.id):       # a post uses it again
+                    return
                 keys = _take_renditions(media)
                 _mark(media.id, state="refused", refusal=OUTLIVED, removed_at=fn.now())
             self._delete(media, keys)
