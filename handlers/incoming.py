@@ -1,5 +1,6 @@
 """What a request brings: its body, read to the cap and parsed strictly, and its parameters; all of it against its operation."""
 
+import asyncio
 import json
 from dataclasses import dataclass
 from typing import Any
@@ -8,10 +9,11 @@ from urllib.parse import parse_qsl
 from starlette.datastructures import Headers
 
 from handlers.contract import PROBLEMS, Operation, problems, shown, walk
-from handlers.errors import ApiError, BadRequest, Detail, PayloadTooLarge, Unprocessable, UnsupportedMediaType
+from handlers.errors import ApiError, BadRequest, Detail, PayloadTooLarge, RequestTimeout, Unprocessable, UnsupportedMediaType
 from handlers.gate import BODY_CAP
 
 DEPTH = 50              # levels of nesting in a body; the document needs eight
+BODY_TIME = 15.0        # seconds in which a body must have arrived
 
 
 @dataclass(frozen=True)
@@ -85,11 +87,27 @@ async def _body(operation, headers, receive):
         raise PayloadTooLarge(f"the body is over {BODY_CAP} bytes")
     if "content-type" in headers or operation.body_required:
         _check_media_type(headers)
+    raw = await arrived(receive, BODY_CAP)
+    if raw is None:
+        raise BadRequest("the body ended before it was whole")
+    return raw
+
+
+async def arrived(receive, most: int) -> bytes | None:
+    """The body of a request; of one that is larger than `most` bytes, so much that this shows.
+
+    None when the caller has gone. Raises RequestTimeout for what does not arrive within BODY_TIME.
+    """
     raw, more = b"", True
-    while more:
-        message = await receive()
-        raw += message.get("body", b"")
-        more = message.get("more_body", False)
+    try:
+        async with asyncio.timeout(BODY_TIME):
+            while more and len(raw) <= most:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    return None
+                raw, more = raw + message.get("body", b""), message.get("more_body", False)
+    except TimeoutError:
+        raise RequestTimeout(f"the body did not arrive within {BODY_TIME:g} seconds", headers={"Connection": "close"}) from None
     return raw
 
 

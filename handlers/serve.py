@@ -18,8 +18,8 @@ class ApiWorker(UvicornWorker):
     # lifespan on: a start that fails ends the process, instead of answering 500 for ever. reset_contextvars: nothing of one
     # request is left for the next on the same connection.
     # proxy_headers: uvicorn would trust whoever connects from this machine; handlers/proxies.py trusts whom the settings name.
-    CONFIG_KWARGS = {"loop": "uvloop", "http": "httptools", "ws": "none", "lifespan": "on", "reset_contextvars": True,
-                     "server_header": False, "proxy_headers": False, "log_config": None}
+    CONFIG_KWARGS = {"loop": "uvloop", "http": "handlers.prompt:Prompt", "ws": "none", "lifespan": "on",
+                     "reset_contextvars": True, "server_header": False, "proxy_headers": False, "log_config": None}
 
     def init_process(self):
         """Called by gunicorn after the fork: ends with the process that watches over it, and leaves no port taken."""

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from handlers import incoming
 from handlers.errors import RequestTimeout
 from handlers.pages import whole
 from storage import keys
@@ -94,7 +95,9 @@ def test_forms_that_do_not_arrive_keep_nobody_out(api_url):
         assert time.monotonic() - asked < 5
 
 
-def test_a_form_that_does_not_arrive_is_given_up():
+def test_a_form_that_does_not_arrive_is_given_up(monkeypatch):
+    monkeypatch.setattr(incoming, "BODY_TIME", 0.05)
+
     async def part():
         if not parts:
             await asyncio.sleep(30)
@@ -102,7 +105,7 @@ def test_a_form_that_does_not_arrive_is_given_up():
 
     parts = [{"type": "http.request", "body": b"grant", "more_body": True}]
     with pytest.raises(RequestTimeout):
-        asyncio.run(whole({}, part, 0.05))
+        asyncio.run(whole({}, part))
     parts = [{"type": "http.disconnect"}, {"type": "http.request", "body": b"grant", "more_body": True}]
     assert asyncio.run(whole({}, part)) is None
     assert len(asyncio.run(whole({"content-length": "65537"}, part))) > 65_536      # nothing is waited for

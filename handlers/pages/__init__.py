@@ -1,14 +1,12 @@
 """The pages that people see in a browser, as a Flask application beside the API."""
 
-import asyncio
-
 from a2wsgi import WSGIMiddleware
 from flask import Flask, redirect, request
 from starlette.datastructures import Headers, MutableHeaders
 from werkzeug.exceptions import HTTPException
 
 from handlers.connect import CALLBACK, Ended, Offer, Over, choose, come_back
-from handlers.errors import RequestTimeout
+from handlers.incoming import arrived
 from handlers.oauth import REVOKE, TOKEN
 from handlers.pages import authorize, sign_in
 from handlers.pages.render import away, failed, guarded, page
@@ -18,7 +16,6 @@ CHOICE = "/connect/choice"
 METHODS = {CALLBACK: ["GET", "HEAD"], CHOICE: ["POST"], **sign_in.METHODS, **authorize.METHODS}
 THREADS = 8             # people of one process whose network is being asked at this moment; as many for all else
 FORM_BYTES = 65_536
-FORM_TIME = 15.0        # seconds in which a form must have arrived
 FORM = "The form is too old, too large, or not one of ours."
 
 
@@ -48,25 +45,11 @@ class Pages:
         return await page({**scope, "headers": headers.raw}, at_once, send)
 
 
-async def whole(headers, receive, seconds=FORM_TIME):
-    """The body of a request, before it takes one of the few threads; of one that is too large, so much that this shows.
-
-    None when the caller has gone. Raises RequestTimeout for what does not arrive within `seconds`.
-    """
-    declared = headers.get("content-length", "0")
-    if int(declared) > FORM_BYTES:
+async def whole(headers, receive):
+    """The body of a request, before it takes one of the few threads: as handlers.incoming.arrived gives it."""
+    if int(headers.get("content-length", "0")) > FORM_BYTES:
         return b" " * (FORM_BYTES + 1)
-    form, more = b"", True
-    try:
-        async with asyncio.timeout(seconds):
-            while more and len(form) <= FORM_BYTES:
-                message = await receive()
-                if message["type"] == "http.disconnect":
-                    return None
-                form, more = form + message.get("body", b""), message.get("more_body", False)
-    except TimeoutError:
-        raise RequestTimeout(f"the body did not arrive within {seconds:g} seconds", headers={"Connection": "close"}) from None
-    return form
+    return await arrived(receive, FORM_BYTES)
 
 
 def _create(services, scopes):
