@@ -26,7 +26,7 @@ async def answer(scope, receive, send):
 
 async def served(talk, app=answer):
     """What `talk` makes of a connection to `app`."""
-    server = uvicorn.Server(uvicorn.Config(app, http=Hasty, lifespan="off", log_config=None))
+    server = uvicorn.Server(uvicorn.Config(app, http=Hasty, lifespan="off", log_config=None, timeout_keep_alive=1))
     listening = await asyncio.get_running_loop().create_server(
         lambda: Hasty(server.config, server.server_state, {}), "127.0.0.1", 0)
     async with listening:
