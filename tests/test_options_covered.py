@@ -8,16 +8,16 @@ it is there, has functions of the stand-in that make the account for an option w
 """
 
 import json
-from pathlib import Path
 from urllib.parse import parse_qsl
 
 import pytest
-import yaml
 
+from handlers.contract import Contract, problems
 from tests.scenes import LIVE, MODULES, Scene
 from tests.standins.server import parse_multipart
 
-SCHEMAS = yaml.safe_load((Path(__file__).parent.parent / "openapi/openapi.yaml").read_text())["components"]["schemas"]
+CONTRACT = Contract()
+SCHEMAS = CONTRACT.document["components"]["schemas"]
 COMMON = {"account", "caption", "media"}        # which every network has, and other tests
 COVERED = [name for name in LIVE if hasattr(MODULES[name], "OPTIONS")]
 CASES = [(name, option) for name in COVERED for option in MODULES[name].OPTIONS]
@@ -48,10 +48,14 @@ def names_used(value):
     return [name for key, inner in value.items() for name in (key, *(f"{key}/{deeper}" for deeper in names_used(inner)))]
 
 
+def schema_of(name):
+    """The schema of a network's options."""
+    return next(schema for title, schema in SCHEMAS.items() if title.lower() == f"{name}options")
+
+
 def options_of(name):
     """The names of a network's options in the document."""
-    schema = next(schema for title, schema in SCHEMAS.items() if title.lower() == f"{name}options")
-    return [option for option in names_in(schema) if option.split("/")[0] not in COMMON]
+    return [option for option in names_in(schema_of(name)) if option.split("/")[0] not in COMMON]
 
 
 def arrived(net):
@@ -93,6 +97,7 @@ def test_every_option_of_the_document_is_exercised(name):
         for option in MODULES[name].OPTIONS:
             content, _ = exercised(name, option, net, scene.account)
             assert option in names_used(content.options)
+            assert problems(CONTRACT.validator(schema_of(name)), content.options, option) == []
             used |= set(names_used(content.options))
     assert used == set(options_of(name))
     assert {option for option in used if "/" not in option} <= set(MODULES[name].OPTIONS)
