@@ -135,6 +135,13 @@ def test_every_example_satisfies_its_schema(schema, example):
     assert problems(CONTRACT.validator(schema), value, "") == []
 
 
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_every_example_of_a_value_satisfies_its_schema(name):
+    for path, node in nodes(SCHEMAS[name], name):
+        if "type" in node and "example" in node:
+            assert problems(CONTRACT.validator(node), node["example"], "") == [], path
+
+
 def test_no_component_is_unused():
     used = {node["$ref"] for _, node in nodes(DOCUMENT) if isinstance(node.get("$ref"), str)}
     used |= {ref for _, node in nodes(DOCUMENT) for ref in node.get("mapping", {}).values() if isinstance(ref, str)}
