@@ -33,7 +33,7 @@ class Scene:
         return self.module.public(self.net)
 
     def prepared(self, content, again=False):
-        """The receipt of a preparation, stored after each step; `again`: every step that brings something is the last of its worker."""
+        """The receipt of a preparation, stored after each step; `again`: a worker dies with each step that brings something."""
         return self._run(self.connector.prepare, content, {}, again)
 
     def sent(self, content, receipt):

@@ -185,7 +185,8 @@ def test_who_may_reply_is_written_in_the_same_commit(net, bluesky, ann, rules, a
 
 
 def test_people_on_lists_may_reply(net, bluesky, ann):
-    lists = [f"at://{ann.platform_id}/app.bsky.graph.list/3mzzzzzzzzz2a", "https://bsky.app/profile/ann.test/lists/3mzzzzzzzzz2b"]
+    lists = [f"at://{ann.platform_id}/app.bsky.graph.list/3mzzzzzzzzz2a",
+             "https://bsky.app/profile/ann.test/lists/3mzzzzzzzzz2b"]
     result = published(bluesky, ann, Content("hi", options={"replyControl": ["following"], "replyLists": lists}))
     gate = net.records[result.id.replace("feed.post", "feed.threadgate")]["value"]
     assert [one["$type"].partition("#")[2] for one in gate["allow"]] == ["followingRule", "listRule", "listRule"]

@@ -173,7 +173,8 @@ def test_an_app_that_the_world_can_reach_describes_itself(net, bluesky):
         "client_id": "https://posthorn.example.com/connect/client-metadata.json", "client_name": "Posthorn",
         "client_uri": "https://posthorn.example.com", "application_type": "web", "redirect_uris": [PUBLIC_BACK],
         "response_types": ["code"], "scope": "atproto transition:generic",
-        "grant_types": ["authorization_code", "refresh_token"], "dpop_bound_access_tokens": True, "token_endpoint_auth_method": "none"}
+        "grant_types": ["authorization_code", "refresh_token"], "dpop_bound_access_tokens": True,
+        "token_endpoint_auth_method": "none"}
     net.clients[about["client_id"]] = about
     assert account(logged_in(bluesky, PUBLIC_BACK)).credentials["clientId"] == about["client_id"]
 

@@ -70,7 +70,8 @@ def test_what_cannot_be_mended_is_refused(net, bluesky, ann, code):
     assert caught.value.platform_code == code and not net.calls(PART)
 
 
-@pytest.mark.parametrize("plan", [{"partSizeBytes": 0}, {"partCount": 0}, {"partCount": 10**9}, {"partSizeBytes": 5}, {"jobId": 7}])
+@pytest.mark.parametrize("plan", [
+    {"partSizeBytes": 0}, {"partCount": 0}, {"partCount": 10**9}, {"partSizeBytes": 5}, {"jobId": 7}])
 def test_a_plan_that_makes_no_sense_is_not_followed(net, bluesky, ann, plan):
     usual = {"jobId": "j", "partSizeBytes": 8 << 20, "partCount": PARTS, "expiresAt": "2030-01-01T00:00:00Z"}
     net.fault(START, status=200, body={**usual, **plan})

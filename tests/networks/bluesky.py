@@ -25,7 +25,8 @@ OPTIONS = {
     "labels": (Content("hi", options={"labels": ["nudity"]}, key="k-1"), {"values": [{"val": "nudity"}]}),
     "tags": (Content("hi", options={"tags": ["bread"]}, key="k-1"), {"text": "hi", "tags": ["bread"]}),
     "subtitles": (Content("hi", (video(),), "video", {"subtitles": [{"language": "de", "text": VTT}]}, "k-1"), {"lang": "de"}),
-    "quoteUri": lambda net, account: about(net, account, "quoteUri", "embed", {"$type": "app.bsky.embed.record", "record": ...}),
+    "quoteUri": lambda net, account: about(net, account, "quoteUri", "embed", {
+        "$type": "app.bsky.embed.record", "record": ...}),
     "replyToUri": lambda net, account: about(net, account, "replyToUri", "reply", {"root": ..., "parent": ...}),
     "replyControl": (Content("hi", options={"replyControl": ["followers"]}, key="k-1"), {
         "allow": [{"$type": "app.bsky.feed.threadgate#followerRule"}]}),
@@ -57,7 +58,7 @@ def account(net):
 
 
 def about(net, account, option, member, shape):
-    """A Content that has to do with a post on the network, and what says so in its record: `shape` with a reference for `...`."""
+    """A Content that has to do with a post on the network, and what says so in its record: `shape`, with `...` = that post."""
     post = net.add_post(account.platform_id, "Who bakes rye?")
     reference = {"uri": post["uri"], "cid": post["cid"]}
     wanted = {name: reference if value is ... else value for name, value in shape.items()}

@@ -65,7 +65,8 @@ class BlueskyLogin(BlueskyServer):
         return {"issuer": self.url, "authorization_endpoint": f"{self.url}/oauth/authorize",
                 "token_endpoint": f"{self.url}/oauth/token", "pushed_authorization_request_endpoint": f"{self.url}/oauth/par",
                 "require_pushed_authorization_requests": True, "scopes_supported": [*SCOPES],
-                "response_types_supported": ["code"], "code_challenge_methods_supported": ["S256"], "dpop_signing_alg_values_supported": ["ES256"],
+                "response_types_supported": ["code"], "code_challenge_methods_supported": ["S256"],
+                "dpop_signing_alg_values_supported": ["ES256"],
                 "grant_types_supported": ["authorization_code", "refresh_token"],
                 "token_endpoint_auth_methods_supported": ["none", "private_key_jwt"],
                 "authorization_response_iss_parameter_supported": True, "client_id_metadata_document_supported": True}
@@ -82,7 +83,8 @@ class BlueskyLogin(BlueskyServer):
         scopes = set(given.get("scope", "").split())
         if "atproto" not in scopes or not scopes <= set(client["scope"].split()) & SCOPES:
             raise Problem("invalid_scope", "Scope is not allowed")
-        if not given.get("code_challenge") or (given.get("response_type"), given.get("code_challenge_method")) != ("code", "S256"):
+        if not given.get("code_challenge") or (
+                given.get("response_type"), given.get("code_challenge_method")) != ("code", "S256"):
             raise Problem("invalid_request", "A code with a challenge is needed")
         name = f"urn:ietf:params:oauth:request_uri:req-{secrets.token_hex(16)}"
         self._requests[name] = {**given, "thumb": thumb, "end": self.now() + REQUEST_SECONDS}

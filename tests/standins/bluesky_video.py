@@ -49,7 +49,8 @@ class VideoService:
             raise Refusal(429, "TooManyOpenUploads", "too many open uploads")
         upload_id, ends = secrets.token_hex(8), self.now() + UPLOAD_SECONDS
         count = -(-data["sizeBytes"] // self.part_bytes)
-        self.uploads[upload_id] = {"did": account.did, "size": data["sizeBytes"], "count": count, "parts": {}, "state": "created",
+        self.uploads[upload_id] = {"did": account.did, "size": data["sizeBytes"], "count": count, "parts": {},
+                                   "state": "created",
                                    "ends": ends}
         return {"jobId": upload_id, "partSizeBytes": self.part_bytes, "partCount": count,
                 "expiresAt": datetime.fromtimestamp(ends, UTC).isoformat()}
