@@ -119,11 +119,11 @@ class Containers(Meta):
         return receipt
 
     def _fill(self, account, receipt, container, item, begun):
+        """Sends the bytes of a file where the network wants them, once."""
         filled = receipt.get("filled", [])
         if self.takes_bytes(item) and container not in filled:
-            if begun:
-                self._state(account, receipt, container)
-            self.fill(account, item, container, begun)
+            if not begun or self._state(account, receipt, container) == IN_PROGRESS:
+                self.fill(account, item, container, begun)
             receipt = {**receipt, "filled": [*filled, container]}
             yield receipt
         return receipt

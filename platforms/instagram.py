@@ -26,8 +26,6 @@ OF_PAGES = ("productTags", "music")     # what only accounts that are connected 
 # What Instagram itself takes for a tag is not documented: an address of mail or a fragment of a URL is surely none.
 CAPTION_TAGS = (("caption_hashtags", "hashtags", re.compile(r"(?<![\w/&])#\w"), 30),
                 ("caption_mentions", "mentions", re.compile(r"(?<![\w.])@\w"), 20))
-
-
 # Option of ours: parameter of a container, for posts of the feed and reels.
 PARAMETERS = {"locationId": "location_id", "isAiGenerated": "is_ai_generated", "isPaidPartnership": "is_paid_partnership",
               "coverUrl": "cover_url", "thumbOffsetMs": "thumb_offset", "shareToFeed": "share_to_feed",
