@@ -50,8 +50,7 @@ class VideoService:
         upload_id, ends = secrets.token_hex(8), self.now() + UPLOAD_SECONDS
         count = -(-data["sizeBytes"] // self.part_bytes)
         self.uploads[upload_id] = {"did": account.did, "size": data["sizeBytes"], "count": count, "parts": {},
-                                   "state": "created",
-                                   "ends": ends}
+                                   "state": "created", "ends": ends}
         return {"jobId": upload_id, "partSizeBytes": self.part_bytes, "partCount": count,
                 "expiresAt": datetime.fromtimestamp(ends, UTC).isoformat()}
 

@@ -107,9 +107,9 @@ class MastodonServer(Logins, Network):
         return {
             "domain": self.url.removeprefix("http://"), "title": "Stand-in", "version": "4.5.2", "description": "", "icon": [],
             "api_versions": {"mastodon": self.api_version}, "source_url": "https://github.com/mastodon/mastodon",
-            "languages": ["en"], "rules": [], "usage": {"users": {"active_month": 1}}, "thumbnail": {"url": f"{self.url}/thumbnail.png"},
+            "languages": ["en"], "rules": [], "usage": {"users": {"active_month": 1}},
+            "thumbnail": {"url": f"{self.url}/thumbnail.png"}, "contact": {"email": "admin@example.com", "account": None},
             "registrations": {"enabled": False, "approval_required": False, "message": None},
-            "contact": {"email": "admin@example.com", "account": None},
             "configuration": {**self._limits(), "urls": {"streaming": None}, "translation": {"enabled": False},
                               "accounts": {"max_featured_tags": 10, "max_pinned_statuses": 5}},
         }
