@@ -82,7 +82,7 @@ def begin(services, *, team_id, user_id, client_id, platform, instance=None, red
     """
     state, request_id = secrets.token_urlsafe(TOKEN_BYTES), new_id(ConnectRequest.prefix)
     try:
-        with services.connects.turn():
+        with services.connects.turn(team_id):
             authorization = services.platforms[platform].authorize(callback_url(services), state, instance)
     except PlatformError as error:
         raise _refusal(error, instance) from None

@@ -23,7 +23,7 @@ def generate_caption(caller, services, body, presence):
         return ok(_caption(sandbox_caption(**wish)), meta={"sandbox": True})
     with _budget(caller, services, wish) as spent:
         try:
-            with services.asks.turn():
+            with services.asks.turn(caller.team_id):
                 caption = services.captions.write(**wish, presence=presence)
         except ModelFailed as error:
             spent(error.tokens_used)

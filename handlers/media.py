@@ -20,7 +20,7 @@ NOT_REACHABLE = "the link cannot be fetched: it must be a public http or https a
 
 def create_media_from_url(caller, services, body, keep):
     """POST /v1/media/from-url: fetches through the guard, looks at the bytes, stores."""
-    with services.fetches.turn(), tempfile.NamedTemporaryFile(prefix="posthorn-") as spool:
+    with services.fetches.turn(caller.team_id), tempfile.NamedTemporaryFile(prefix="posthorn-") as spool:
         download = _download(services.fetcher, body["url"], spool)
         spool.flush()
         facts = _examined(spool.name, "/url")
@@ -60,7 +60,7 @@ def _settled(services, media):
     """`media` as a fact: ready with its measures, or refused for good; as it is while nothing has arrived."""
     if media.state != "pending":
         return media
-    with services.looks.turn():
+    with services.looks.turn(media.team_id):
         verdict = claims.look(services.objects, media)
     return media if verdict is None else media.settle(verdict.facts, verdict.refusal)
 

@@ -1,6 +1,7 @@
 """What the handlers work with, built once per process from the settings."""
 
 import threading
+from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -15,25 +16,32 @@ from storage.objects import Objects
 from storage.secrets import Vault
 
 # What one process does at once of each kind: somebody else's slow server must not take the threads of other requests.
-FETCHES, LOOKS, CAPTIONS, CONNECTS = 4, 2, 8, 4
+FETCHES, LOOKS, CAPTIONS, CONNECTS = 8, 4, 8, 4
 
 
 class Turns:
-    """At most `number` of something at once, without a database connection meanwhile; the excess is refused with `words`."""
+    """At most `number` of something at once, half of them for one team, without a database connection meanwhile.
+
+    The excess is refused with `words`.
+    """
 
     def __init__(self, number, words):
-        self._free, self._words = threading.BoundedSemaphore(number), words
+        self._number, self._words = number, words
+        self._lock, self._taken = threading.Lock(), Counter()
 
     @contextmanager
-    def turn(self):
-        """One turn. Raises RateLimited when none is free."""
-        if not self._free.acquire(blocking=False):
-            raise RateLimited(self._words, headers={"Retry-After": "5"})
+    def turn(self, team_id):
+        """One turn of the team. Raises RateLimited when it has its half, or none is free."""
+        with self._lock:
+            if self._taken.total() >= self._number or self._taken[team_id] >= (self._number + 1) // 2:
+                raise RateLimited(self._words, headers={"Retry-After": "5"})
+            self._taken[team_id] += 1
         try:
             with without_connection():
                 yield
         finally:
-            self._free.release()
+            with self._lock:
+                self._taken = self._taken - Counter([team_id])
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,17 @@
 """Files over the API: uploaded into the real store or fetched from a link, looked at, and used by a post."""
 
 import re
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from unittest.mock import Mock
 
 import pytest
 import urllib3
 
-from handlers.errors import ExternalServiceError, ExternalTimeout
+from handlers.errors import ExternalServiceError, ExternalTimeout, RateLimited
 from handlers.media import create_media_from_url
 from handlers.services import Turns
+from storage.database import with_connection
 from storage.fetch import Broken, TooSlow
 from storage.models import Media, wire_time
 from tests.links import serving
@@ -264,8 +266,24 @@ def test_a_server_that_gives_no_whole_answer_is_an_external_failure(fetcher, lin
 def test_only_our_own_deadline_is_a_504(error, answer):
     fetcher = Mock(**{"download.side_effect": error})
     with pytest.raises(answer):
-        create_media_from_url(None, Mock(fetcher=fetcher, fetches=Turns(1, "")), {"url": "http://host.org/"}, None)
+        create_media_from_url(Mock(team_id="a"), Mock(fetcher=fetcher, fetches=Turns(1, "")), {"url": "http://host.org/"}, None)
     assert (answer.status, answer.code) == ({TooSlow: 504, Broken: 502}[type(error)], "external_service_error")
+
+
+def test_one_team_has_half_of_the_turns(environ):
+    turns = Turns(4, "busy")
+    with with_connection(), ExitStack() as others:
+        others.enter_context(turns.turn("a"))
+        with turns.turn("a"):
+            with pytest.raises(RateLimited), turns.turn("a"):
+                pass
+            others.enter_context(turns.turn("b"))
+            others.enter_context(turns.turn("b"))
+            with pytest.raises(RateLimited), turns.turn("c"):
+                pass
+        others.enter_context(turns.turn("c"))
+    with with_connection(), turns.turn("b"):
+        pass
 
 
 @pytest.mark.parametrize("hops, status", [(0, 201), (3, 201), (4, 422)])
