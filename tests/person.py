@@ -22,16 +22,21 @@ CHALLENGE = urlsafe_b64encode(sha256(VERIFIER.encode()).digest()).decode().rstri
 
 
 class Person:
-    """A browser with cookies, as far as signing in needs one. `ask` shows where it is sent outside of `url`."""
+    """A browser with cookies, as far as signing in needs one, at the address `source` of this machine."""
 
-    def __init__(self, url):
-        self.url, self.cookies, self.at = url, {}, None
-        self._pool = urllib3.PoolManager(retries=False, timeout=30)
+    def __init__(self, url, *, source="127.0.0.1"):
+        self.url, self.cookies, self.strict, self.at = url, {}, set(), None
+        self._pool = urllib3.PoolManager(retries=False, timeout=30, source_address=(source, 0))
 
-    def open(self, address, form=None, *, headers=None):
+    def come(self, address):
+        """Opens the address from the page of another site: browsers leave out the cookies that are SameSite=Strict."""
+        return self.open(address, without=self.strict)
+
+    def open(self, address, form=None, *, headers=None, without=()):
         """Opens the address, or sends the form there, and goes where it is sent within the service."""
         self.at = urljoin(self.at or self.url, address)
-        headers = {"Cookie": "; ".join(f"{name}={value}" for name, value in self.cookies.items()), **(headers or {})}
+        cookies = "; ".join(f"{name}={value}" for name, value in self.cookies.items() if name not in without)
+        headers = {"Cookie": cookies, **(headers or {})}
         if form is not None:
             headers["Content-Type"] = "application/x-www-form-urlencoded"
         response = self._pool.request("GET" if form is None else "POST", self.at, redirect=False, headers=headers,
@@ -39,6 +44,7 @@ class Person:
         for line in response.headers.getlist("Set-Cookie"):
             name, _, rest = line.partition("=")
             self.cookies[name] = rest.partition(";")[0]
+            self.strict |= {name} if "samesite=strict" in rest.lower() else set()
         answer = Answer(response.status, response.headers, response.data)
         location = answer.headers.get("Location", "")
         inside = answer.status == 303 and urljoin(self.at, location).startswith(self.url)

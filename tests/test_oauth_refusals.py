@@ -2,11 +2,13 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 
 import pytest
 from oauthlib.oauth2 import MismatchingStateError
 from requests_oauthlib import OAuth2Session
 
+from storage.database import database
 from storage.oauth import Code, Grant
 from tests.browser import page
 from tests.person import (BACK, PASSWORD, VERIFIER, Person, address, answered, app, can_sign_in, form, redeem, refresh, tokens)
@@ -216,5 +218,36 @@ def test_guessing_is_limited_by_address(environ, member):
         asked = person.open(address(url, client))
         assert [person.sign_in(asked, login, "wrong password").status for _ in range(4)] == [403] * 4
         assert person.sign_in(asked, login, PASSWORD).status == 429     # even the right one, so that guessing tells nothing
+        _guessing_keeps_nobody_else_out(url, client, login)
+    finally:
+        process.stop()
+
+
+def _guessing_keeps_nobody_else_out(url, client, login):
+    def bucket(name):
+        with database.connection_context():
+            return database.execute_sql("SELECT name FROM buckets WHERE name = %s", (f"sign-in:{name}",)).fetchone()
+
+    mallory = Person(url, source="127.0.0.8")
+    asked = mallory.open(address(url, client))
+    assert [mallory.sign_in(asked, login, "wrong").status for _ in range(6)] == [403] * 4 + [429] * 2
+    mallory.sign_in(asked, "nobody.at.all", "wrong")
+    assert bucket(sha256(login.encode()).hexdigest()) and not bucket(sha256(b"nobody.at.all").hexdigest())
+    for _ in range(6):      # the right password costs nothing
+        ann = Person(url, source="127.0.0.10")
+        assert "Allow Idea Clipper?" in page(ann.sign_in(ann.open(address(url, client)), login), 200)
+    assert not bucket("127.0.0.10")
+
+
+def test_a_person_is_guarded_from_guesses_of_many_addresses(environ, member):
+    process, url = start_api({**environ, "POSTHORN_FAILED_CREDENTIALS_LIMIT": "1"})
+    try:
+        login = f"ann.{member.user.id}".lower()
+        can_sign_in(member.user, login)
+        for number in range(10):
+            mallory = Person(url, source=f"127.0.1.{number}")
+            assert mallory.sign_in(mallory.open(address(url, app()[0])), login, "wrong").status == 403
+        ann = Person(url, source="127.0.1.10")
+        assert ann.sign_in(ann.open(address(url, app()[0])), login).status == 429
     finally:
         process.stop()

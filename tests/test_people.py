@@ -82,7 +82,7 @@ def test_the_cookie_is_kept_from_scripts_and_other_sites(member, login, environ)
     person = Person(member.url)
     asked = person.open(address(member.url, app()[0]))
     first = asked.headers["Set-Cookie"]
-    assert first.startswith("posthorn-form=in_") and "HttpOnly" in first and "SameSite=Strict" in first
+    assert first.startswith("posthorn-form=in_") and "HttpOnly" in first and "SameSite=Lax" in first
     page(person.open(f"{member.url}/sign-in", {"login": login, "password": PASSWORD}), 403)     # from another site: no token
     before = dict(person.cookies)
     person.sign_in(asked, login)
@@ -94,6 +94,13 @@ def test_the_cookie_is_kept_from_scripts_and_other_sites(member, login, environ)
         assert "Secure" in cookie and "Path=/" in cookie and "Domain" not in cookie
     finally:
         process.stop()
+
+
+def test_two_apps_ask_in_two_tabs_at_once(member, login):
+    person = Person(member.url)
+    first, second = person.come(address(member.url, app()[0])), person.come(address(member.url, app()[0]))
+    for asked in (first, second):
+        assert "Allow Idea Clipper?" in page(person.sign_in(asked, login), 200)
 
 
 def test_a_session_ends_by_itself_and_by_signing_out_and_with_the_password(member, login, connection):

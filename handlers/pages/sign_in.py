@@ -14,6 +14,7 @@ from storage.models import Team
 SIGN_IN, LINK, SIGN_OUT = "/sign-in", "/sign-in/link", "/sign-out"
 METHODS = {SIGN_IN: ["POST"], LINK: ["GET", "HEAD", "POST"], SIGN_OUT: ["POST"]}
 SESSION, FORM = "posthorn-session", "posthorn-form"     # cookies
+ADDRESSES = 10  # that must try wrong passwords all the time to keep a person from theirs; a link lets them in all the same
 WRONG = "This name and password do not go together."
 
 
@@ -24,10 +25,15 @@ def add(app, config):
         _check_form(_cookie(config, FORM))
         login, password = request.form.get("login", "")[:200], request.form.get("password", "")[:people.PASSWORD_LENGTHS[1] + 1]
         with with_connection():
-            if wait := _too_many(config, login):
+            tries = _tries(config, login)
+            if wait := max(buckets.peek(name, limit).retry_after for name, limit in tries):
                 return ask(config, 429, f"Too many tries. Wait {wait} seconds.")
             user = None if "\0" in login else people.by_password(login, password, request.remote_addr)
-            return ask(config, 403, WRONG) if user is None else _begin(config, user, "password", _onward())
+            if user is not None:
+                return _begin(config, user, "password", _onward())
+            # An address that has used up what it has uses up nothing of a person's.
+            all(buckets.take(name, limit).taken for name, limit in tries)
+            return ask(config, 403, WRONG)
 
     @app.route(LINK, methods=["GET", "POST"])
     def link():
@@ -91,17 +97,17 @@ def _onward():
     return f"{AUTHORIZE}?{request.query_string.decode('latin-1')}"
 
 
-def _too_many(config, login):
-    """Seconds to wait when too much has been tried from here, or with this name; 0 otherwise."""
-    names = f"sign-in:{request.remote_addr}", f"sign-in:{hashlib.sha256(login.lower().encode()).hexdigest()}"
-    return max(buckets.take(name, config.failed_credentials_limit).retry_after for name in names)
+def _tries(config, login):
+    """The buckets of wrong tries from this address, and with this name from everywhere, each with its limit."""
+    name, limit = hashlib.sha256(login.strip().lower().encode()).hexdigest(), config.failed_credentials_limit
+    return (f"sign-in:{request.remote_addr}", limit), (f"sign-in:{name}", limit * ADDRESSES)
 
 
 def _with_form_cookie(config, render):
     """The page that `render` makes with a token that only this browser's cookie fits to."""
     cookie = _cookie(config, FORM) or keys.fresh("in")
     answer = render(_form_token(cookie))
-    answer.set_cookie(_name(config, FORM), cookie, samesite="Strict", **_how(config))
+    answer.set_cookie(_name(config, FORM), cookie, samesite="Lax", **_how(config))
     return answer
 
 
