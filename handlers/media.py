@@ -20,10 +20,9 @@ NOT_REACHABLE = "the link cannot be fetched: it must be a public http or https a
 
 def create_media_from_url(caller, services, body, keep):
     """POST /v1/media/from-url: fetches through the guard, looks at the bytes, stores."""
-    with services.fetches.turn(caller.team_id), tempfile.NamedTemporaryFile(prefix="posthorn-") as spool:
+    with services.fetches.turn(caller.team_id), tempfile.TemporaryFile(prefix="posthorn-") as spool:
         download = _download(services.fetcher, body["url"], spool)
-        spool.flush()
-        facts = _examined(spool.name, "/url")
+        facts = _examined(spool, "/url")
         spool.seek(0)
         media = _stored(caller, services, spool, download.bytes, facts.mime_type)
     with database.atomic():
@@ -103,8 +102,8 @@ def _download(fetcher, url, spool):
         raise ExternalServiceError("the server of the link gave no whole answer") from None
 
 
-def _examined(path, pointer):
+def _examined(file, pointer):
     try:
-        return examine(path)
+        return examine(file)
     except NotMedia as error:
         raise Unprocessable.of([Detail(pointer, "media_type", str(error))]) from None

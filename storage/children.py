@@ -5,8 +5,8 @@ import signal
 import subprocess
 import sys
 
-# How a child ends that one of its own limits, or its parser, has ended; the first is its deadline.
-OUT_OF_TIME = (None, -signal.SIGXCPU)
+# How a child ends that has used up its time of the processor, or that its parser has ended.
+TOO_MUCH_WORK = -signal.SIGXCPU
 CRASHED = tuple(-number for number in (signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGFPE, signal.SIGILL))
 
 

@@ -53,15 +53,25 @@ def look(objects, media: Media) -> Verdict | None:
     found = objects.stat(media.key)
     if found is None:
         return None
-    if found.bytes != media.bytes:
-        return Verdict(None, f"the upload has {found.bytes} bytes; {media.bytes} were declared")
-    with tempfile.NamedTemporaryFile(prefix="posthorn-") as spool:
+    if refusal := _undeclared(found, media):
+        return Verdict(None, refusal)
+    with tempfile.TemporaryFile(prefix="posthorn-") as spool:
         excerpt.copy(objects, media.key, media.bytes, media.mime_type, spool)
-        spool.flush()
         try:
-            facts = examine(spool.name)
+            facts = examine(spool)
         except NotMedia as error:
             return Verdict(None, str(error))
     if facts.mime_type != media.mime_type:
         return Verdict(None, f"the upload is {facts.mime_type}; {media.mime_type} was declared")
     return Verdict(facts)
+
+
+def _undeclared(found, media):
+    """What of the upload is not as it was declared, whatever its bytes are; None where nothing is."""
+    if found.bytes != media.bytes:
+        return f"the upload has {found.bytes} bytes; {media.bytes} were declared"
+    if found.encoding is not None:      # whoever fetches the file would be told to take its bytes for others
+        return f"the upload was sent with the Content-Encoding {found.encoding[:40]}; none is taken"
+    if found.content_type.lower() != media.mime_type:
+        return f"the upload was sent as {found.content_type[:80]}; {media.mime_type} was declared"
+    return None

@@ -6,7 +6,7 @@ import struct
 MEGABYTE = 1 << 20
 WHOLE = 64 * MEGABYTE       # up to here a file is copied whole; pictures are never larger
 HEAD = 8 * MEGABYTE         # what storage/probe.py lets PyAV read to find the tracks is less
-TAIL = MEGABYTE             # WebM's list of places and names
+TAIL = MEGABYTE             # WebM's list of places and names, and what tells an archive
 STRUCTURE = 64 * MEGABYTE   # of boxes behind the head; the movie header of ten hours has 20 MB
 BOXES = 64                  # a file of more is one of fragments, whose length only all of them together tell
 
@@ -26,7 +26,7 @@ def copy(objects, key, size, mime_type, file):
     parts = [(0, size)]
     if size > WHOLE:
         try:
-            parts = [(0, HEAD), *(_structure(objects, key, size) if mime_type != "video/webm" else [(size - TAIL, size)])]
+            parts = [(0, HEAD), *(_structure(objects, key, size) if mime_type != "video/webm" else ()), (size - TAIL, size)]
         except _Spread:
             pass
     for start, end in parts:

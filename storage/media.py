@@ -1,9 +1,9 @@
 """What a media file is, decided from its bytes: type, width, height, duration."""
 
 import json
+import os
 import re
 import secrets
-import signal
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,6 +45,10 @@ class NotMedia(Exception):
     """The bytes are none of the seven types; the text is one sentence that may be shown."""
 
 
+class Unfinished(RuntimeError):
+    """A look was broken off at its deadline, without having taken the time that it may; it may be tried again."""
+
+
 def is_video(mime_type):
     """Whether this media type is a video; animated GIF, PNG and WebP are images."""
     return mime_type.startswith("video/")
@@ -64,16 +68,18 @@ def sniff(head):
     return mime_type
 
 
-def examine(path):
-    """The Facts of the local file `path`: its first bytes and its structure must agree on the type.
+def examine(file):
+    """The Facts of the open `file` (binary, and one of the system's): its first bytes and its structure must agree on the type.
 
-    The structure is read by a child process with limits on time and memory. A video whose container was recognised before
-    the child ran out of time is taken without measures; everything else that it cannot read raises NotMedia. RuntimeError
-    says that the child itself failed, through no fault of the file.
+    The structure is read by a child process with limits on time and memory. Raises NotMedia where it cannot read the file
+    within them, Unfinished where this machine gave it no time, and RuntimeError where it failed through no fault of the file.
     """
-    with open(path, "rb") as file:
-        mime_type = sniff(file.read(HEAD_BYTES))
-        return _judge(mime_type, *children.run(PROBE, mime_type, file=file, seconds=PROBE_SECONDS))
+    file.flush()
+    head, size = os.pread(file.fileno(), HEAD_BYTES, 0), os.fstat(file.fileno()).st_size
+    mime_type = sniff(head)
+    if second := signatures.second(head, os.pread(file.fileno(), signatures.TAIL, max(0, size - signatures.TAIL))):
+        raise NotMedia(f"the file starts like {mime_type}, but it is {second} as well")
+    return _judge(mime_type, *children.run(PROBE, mime_type, file=file, seconds=PROBE_SECONDS))
 
 
 def new_key(owner, mime_type):
@@ -90,14 +96,13 @@ def _hint(head):
 
 
 def _judge(mime_type, status, output, errors):
-    lines = output.splitlines()
-    answer = json.loads(lines[-1]) if lines else None
-    if status == 0 and "refused" in answer:
-        raise NotMedia(f"the file starts like {mime_type}, but {answer['refused']}")
-    if status == 0:
-        return Facts(mime_type, answer["width"], answer["height"], answer.get("duration"), answer.get("animated", False))
-    if status in children.OUT_OF_TIME and answer == {}:
-        return Facts(mime_type, None, None, None)
-    if status in children.CRASHED or status == -signal.SIGXCPU:
+    if status in children.CRASHED or status == children.TOO_MUCH_WORK:
         raise NotMedia(f"the file starts like {mime_type}, but it cannot be read")
-    raise RuntimeError(f"storage/probe.py ended with status {status}: {errors.decode(errors='replace')[-200:]}")
+    if status is None:
+        raise Unfinished(f"nothing was found out about the file in {PROBE_SECONDS} s")
+    if status != 0:
+        raise RuntimeError(f"storage/probe.py ended with status {status}: {errors.decode(errors='replace')[-200:]}")
+    answer = json.loads(output)
+    if "refused" in answer:
+        raise NotMedia(f"the file starts like {mime_type}, but {answer['refused']}")
+    return Facts(mime_type, answer["width"], answer["height"], answer.get("duration"), answer.get("animated", False))

@@ -29,6 +29,7 @@ TIMEOUT = Timeout(connect=4, read=10)
 RETRIES = Retry(total=1, connect=1, read=0, status=0, other=0)
 CONNECTIONS = 16
 PUT_SECONDS = 3600      # that one upload of ours may take until it has begun
+PLAIN = ("", "identity", "aws-chunked")     # the last is how minio-py and others send, and not how anything is stored
 NO_S3 = "what answers in place of the object store does not speak S3"
 PIECE = 1 << 18         # bytes in memory of a file on its way into the store
 
@@ -50,11 +51,14 @@ class StoreUnavailable(Exception):
 
 @dataclass(frozen=True)
 class ObjectInfo:
-    """What the store knows of an object. `bytes` is its size, `content_type` what was declared when it was put."""
+    """What the store knows of an object. `bytes` is its size; `content_type` and `encoding` (None: none) were declared when it was
+    put, and nobody has checked them.
+    """
 
     bytes: int
     content_type: str
     etag: str
+    encoding: str | None = None
 
 
 class Objects:
@@ -156,7 +160,8 @@ class Objects:
                 found = self._client.stat_object(self._bucket, key)
         except _Absent:
             return None
-        return ObjectInfo(found.size, found.content_type, found.etag)
+        encoding = found.metadata.get("Content-Encoding", "").strip().lower()
+        return ObjectInfo(found.size, found.content_type, found.etag, encoding if encoding not in PLAIN else None)
 
     def open(self, key: str, offset: int = 0, length: int | None = None) -> BinaryIO:
         """A file on the object's bytes from `offset` on, at most `length` of them. It cannot seek, and must be closed.
@@ -251,7 +256,10 @@ class _Body(io.RawIOBase):
 
     def readinto(self, buffer):
         with _failures():
-            return self._response.readinto(buffer)
+            # As it is stored: whoever put it may have called it gzip, and then it would come out a thousand times as large.
+            data = self._response.read(len(buffer), decode_content=False)
+        buffer[:len(data)] = data
+        return len(data)
 
     def close(self):
         # What was not read to its end must not reach the next user of the connection, so it is cut first.

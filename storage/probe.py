@@ -1,4 +1,4 @@
-"""The child process of storage.media: parses one untrusted file under tight limits and prints what it found as JSON lines.
+"""The child process of storage.media: parses one untrusted file under tight limits and prints what it found as a line of JSON.
 
 Run by its path with the media type as the only argument and the file as standard input. Of this project it imports
 nothing but storage.skeleton.
@@ -6,6 +6,8 @@ nothing but storage.skeleton.
 
 import io
 import json
+import os
+import re
 import resource
 import struct
 import sys
@@ -14,24 +16,33 @@ from storage.skeleton import SKELETONS, Refused, Window
 
 MEGABYTE = 1 << 20
 CPU_SECONDS = 10
-# Python with Pillow maps 27 MB and with PyAV 121 MB before it reads anything. A picture takes a few more (storage.skeleton); the
-# lists of five million samples, 23 hours of 60 pictures a second, take 90. libwebp reserves two canvases of 4 bytes a pixel when it opens
-# a file and does not touch them: 2 GB of addresses at the pixel cap.
+NICE = 10
+# Python with Pillow maps 27 MB and with PyAV 121 MB before it reads anything. A picture takes a few more (storage.skeleton);
+# the lists of five million samples, 23 hours of 60 pictures a second, take 90. libwebp reserves two canvases of 4 bytes a pixel
+# when it opens a file and does not touch them: 2 GB of addresses at the pixel cap.
 ADDRESS_SPACE_IMAGE, ADDRESS_SPACE_VIDEO, ADDRESS_SPACE_WEBP = 128 * MEGABYTE, 320 * MEGABYTE, 2304 * MEGABYTE
 MAX_PIXELS = 250_000_000  # cameras of phones reach 200 megapixels
 
 # No codec and no protocol has this name, so that nothing is decoded and no second file or address is opened.
 PYAV_OPTIONS = {"codec_whitelist": "none", "protocol_whitelist": "none", "probesize": "5000000", "analyzeduration": "5000000"}
+# FFmpeg goes through all samples for each entry of the edit lists. Of these most files have one or two, and some a hundred
+# thousand; then it is told to leave them out, and the duration is that of all that was recorded.
+MAX_EDITS, WITHOUT_EDITS = 500, {"advanced_editlist": "0"}
 MAX_BOXES = 100_000  # 14 hours of one-second fragments; what comes behind them is left to PyAV
 
 EXIF_ORIENTATION, EXIF_ON_ITS_SIDE = 0x0112, (5, 6, 7, 8)
 MOVING = ("image/png", "image/webp")    # may hold several frames, and say so without being read whole; GIF does not
+# What some program would run, unpack or show if it began where a picture ends. Cameras put videos and notes of their own there.
+BEHIND = re.compile(rb"\s*(?:PK\x03\x04|%PDF-|\x7fELF|Rar!|#!/|<\?php|<!doctype|<html|<head|<body|<script|<svg)", re.I)
 WEBM_SEGMENT = b"\x18\x53\x80\x67"
 
 
 def measure_image(file, mime_type):
     """`{"width", "height", "animated"}`, in pixels as displayed, of a picture that is there to its end. Raises Refused."""
-    skeleton = SKELETONS[mime_type](Window(file))
+    data = Window(file)
+    skeleton, end = SKELETONS[mime_type](data)
+    if BEHIND.match(data[end : end + 512]):
+        raise Refused("something else hangs on behind its picture")
     try:
         image = Image.open(io.BytesIO(skeleton), formats=[mime_type.removeprefix("image/")])
         (width, height), exif = image.size, image.info.get("exif", b"")
@@ -45,15 +56,15 @@ def measure_image(file, mime_type):
     return {"width": width, "height": height, "animated": animated}
 
 
-def measure_video(file, mime_type, tracks):
+def measure_video(file, mime_type, tracks, options):
     """`{"width", "height", "duration"}` in pixels as displayed and seconds, each None where unknown. Raises Refused.
 
-    `tracks` is what `check_boxes` or `check_segment` found in the same file.
+    `tracks` and `options` are what `check_boxes` or `check_segment` found in the same file.
     """
     try:
         form = "matroska" if mime_type == "video/webm" else "mov"
         # Titles in an old encoding are no reason to refuse a video, which PyAV does by default.
-        container = av.open(file, format=form, options=PYAV_OPTIONS, metadata_errors="replace")
+        container = av.open(file, format=form, options=PYAV_OPTIONS | options, metadata_errors="replace")
         streams = [s for s in container.streams.video if not s.disposition & av.stream.Disposition.attached_pic]
         if not streams or not next(container.demux(streams[0])).size:
             raise Refused("it holds no video")
@@ -70,23 +81,23 @@ def measure_video(file, mime_type, tracks):
 
 
 def check_boxes(file):
-    """The tracks of an MP4 or QuickTime file: {track id: (lies on its side, width, height)}. ISO/IEC 14496-12.
+    """The tracks of an MP4 or QuickTime file, {track id: (lies on its side, width, height)}, and options for PyAV.
 
-    Raises Refused for a file without movie header and one that ends within its media.
+    ISO/IEC 14496-12. Raises Refused for a file without movie header and one that ends within its media.
     """
     tracks, size = None, file.seek(0, 2)
     for kind, start, end in _boxes(file, 0, size):
         if kind in (b"moov", b"moof", b"mdat") and end > size:
             raise Refused("it ends too early")
         if kind == b"moov":
-            tracks = dict(_tracks(file, start, end))
+            tracks, edits = dict(_tracks(file, start, end)), sum(_edits(file, start, end))
     if tracks is None:
         raise Refused("it holds no movie header")
-    return tracks
+    return tracks, WITHOUT_EDITS if edits > MAX_EDITS else {}
 
 
 def check_segment(file):
-    """The tracks of a WebM file, none of which can be turned: {}. Raises Refused for a file that ends within its segment."""
+    """The same of a WebM file, of which neither is needed. Raises Refused for a file that ends within its segment."""
     size = file.seek(0, 2)
     file.seek(0)
     head = file.read(4096)
@@ -97,7 +108,7 @@ def check_segment(file):
         declared = int.from_bytes(rest[:length], "big") & unknown
         if declared != unknown and len(head) - len(rest) + length + declared > size:
             raise Refused("it ends too early")
-    return {}
+    return {}, {}
 
 
 def orientation(exif, tags):
@@ -128,12 +139,24 @@ def _boxes(file, start, limit):
 
 
 def _tracks(file, start, end):
-    for kind, track, track_end in _boxes(file, start, end):
-        if kind == b"trak":
-            for name, content, _ in _boxes(file, track, min(track_end, end)):
-                if name == b"tkhd":
-                    file.seek(content)
-                    yield _track(file.read(96).ljust(96, b"\x00"))
+    for content in _inside(file, start, end, b"trak", b"tkhd"):
+        file.seek(content)
+        yield _track(file.read(96).ljust(96, b"\x00"))
+
+
+def _edits(file, start, end):
+    """The number of entries of each edit list: ISO/IEC 14496-12 section 8.6.6."""
+    for content in _inside(file, start, end, b"trak", b"edts", b"elst"):
+        file.seek(content + 4)
+        yield int.from_bytes(file.read(4), "big")
+
+
+def _inside(file, start, end, *path):
+    """Where the content begins of each box that lies on this path of types."""
+    kind, *rest = path
+    for name, content, box_end in _boxes(file, start, end):
+        if name == kind:
+            yield from _inside(file, content, min(box_end, end), *rest) if rest else (content,)
 
 
 def _track(header):
@@ -146,7 +169,8 @@ def _track(header):
 
 
 def restrict(address_space, cpu_seconds=CPU_SECONDS, file_size=0):
-    """Limits this process from now on; bytes of memory, and of the largest file that it may write."""
+    """Limits this process from now on; bytes of memory, and of the largest file that it may write. Others go before it."""
+    os.nice(NICE)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (file_size, file_size))
     resource.setrlimit(resource.RLIMIT_CPU, (cpu_seconds, cpu_seconds + 1))
@@ -158,10 +182,9 @@ def _answer(mime_type, file):
     try:
         if mime_type.startswith("image/"):
             return measure_image(file, mime_type)
-        tracks = (check_segment if mime_type == "video/webm" else check_boxes)(file)
-        print("{}", flush=True)  # the container is recognised: should a limit end this process now, that is known
+        found = (check_segment if mime_type == "video/webm" else check_boxes)(file)
         file.seek(0)
-        return measure_video(file, mime_type, tracks)
+        return measure_video(file, mime_type, *found)
     except Refused as refused:
         return {"refused": str(refused)}
     except MemoryError:

@@ -1,7 +1,6 @@
 """Pictures as they go out to networks: made from a file of ours once, and kept beside it, which stays as it is."""
 
 import json
-import signal
 import tempfile
 import threading
 from contextlib import suppress
@@ -110,7 +109,7 @@ def _converted(original, result, media, recipe):
     size = () if recipe.width is None else (recipe.width, recipe.height)
     arguments = (media.mime_type, recipe.max_bytes or max(media.bytes, SMALL), *size)
     status, output, errors = children.run(CONVERT, *arguments, file=original, out=result, seconds=SECONDS)
-    if status in children.CRASHED or status == -signal.SIGXCPU:
+    if status in children.CRASHED or status == children.TOO_MUCH_WORK:
         raise Unfit("it takes too much work to read")
     if status != 0:
         raise RuntimeError(f"storage/convert.py ended with status {status}: {errors.decode(errors='replace')[-200:]}")

@@ -10,6 +10,7 @@ GIF = (b"GIF87a", b"GIF89a")
 EBML = b"\x1a\x45\xdf\xa3"
 EBML_DOCTYPE = b"\x42\x82"
 EBML_VOID = b"\xec"
+ZIP_END, TAIL = b"PK\x05\x06", 65_557     # with the longest comment behind it
 WEBM_SEGMENT = b"\x18\x53\x80\x67"
 
 # https://mp4ra.org/registered-types/brands: a file of an unknown major brand is what its compatible brands say,
@@ -31,6 +32,17 @@ def match(head):
     """The media type whose signature `head` (the first 4,096 bytes or more, or the whole file) bears, or None."""
     found = (check(head) for check in (_jpeg, _png, _gif, _webp, _movie, _webm))
     return next((mime_type for mime_type in found if mime_type), None)
+
+
+def second(head, tail):
+    """What a file is beside media, in words, or None; `tail` is its last TAIL bytes, or the whole file."""
+    # Readers of PDF look for its start in the first 1,024 bytes, those of ZIP, which JAR and DOCX are, for its end at the end.
+    if b"%PDF-" in head[:1024]:
+        return "a PDF document"
+    at = tail.rfind(ZIP_END)
+    if at >= 0 and at + 22 + int.from_bytes(tail[at + 20 : at + 22], "little") == len(tail):
+        return "a ZIP archive"
+    return None
 
 
 def _jpeg(head):

@@ -1,7 +1,8 @@
 """What Pillow needs to judge a picture, taken out of its file, which is walked to its end and never held whole.
 
 Nearly all of a picture is coded pixels, which nobody looks at here: a file of 50 MB has a skeleton of some hundred bytes, and
-none has one of more than MOST. The walk itself says whether the picture is there to its end.
+none has one of more than MOST. The walk itself says whether the picture is there to its end, and where that is: the functions
+in SKELETONS give both, and raise Refused.
 """
 
 import re
@@ -15,6 +16,7 @@ PIECES = 100_000        # segments, chunks or blocks of the largest files have s
 JPEG_MARKER = re.compile(rb"\xff[^\x00\xd0-\xd7\xff]")
 JPEG_SCAN, JPEG_END, JPEG_WITHOUT_LENGTH = 0xDA, 0xD9, (0x01, 0xD8, 0xD9)
 JPEG_EXIF, JPEG_NOTES = 0xE1, (*range(0xE0, 0xF0), 0xFE)
+PNG_FILTERS = tuple(bytes([kind]) for kind in range(5))
 PNG_KEPT = (b"IHDR", b"PLTE", b"acTL", b"eXIf")
 GIF_EXTENSION, GIF_IMAGE = 0x21, 0x2C
 # RFC 9649. Of a picture its decoder wants, before it decodes, the first of the partitions that RFC 6386 section 9.1 puts in
@@ -77,7 +79,7 @@ class _Skeleton(bytearray):
 
 
 def jpeg(data):
-    """The skeleton of a JPEG: what stands before its first scan, without notes but EXIF. ITU T.81 B.1. Raises Refused."""
+    """The skeleton of a JPEG: what stands before its first scan, without notes but EXIF. ITU T.81 B.1."""
     kept, at, scans = _Skeleton(b"\xff\xd8"), 2, 0
     for _ in range(PIECES):
         # Segments carry their length, and no marker but a restart stands inside the coded picture.
@@ -86,7 +88,7 @@ def jpeg(data):
             raise Refused("it ends too early")
         kind = data[content - 1]
         if kind == JPEG_END and scans:
-            return kept
+            return kept, content
         at = content + (0 if kind in JPEG_WITHOUT_LENGTH else max(2, int.from_bytes(data[content : content + 2], "big")))
         if not scans and at > content and (kind not in JPEG_NOTES or _is_exif(data, kind, content)):
             kept.keep(bytes((0xFF, kind)), data[content:at])
@@ -99,8 +101,8 @@ def _is_exif(data, kind, content):
 
 
 def png(data):
-    """The skeleton of a PNG (third edition), all of whose checksums are right: header, colours, EXIF. Raises Refused."""
-    kept, at, drawn = _Skeleton(data[:8]), 8, False
+    """The skeleton of a PNG (third edition), all of whose checksums are right: header, colours, EXIF."""
+    kept, at, drawn = _Skeleton(data[:8]), 8, b""
     for _ in range(PIECES):
         if at + 12 > len(data):
             break
@@ -110,11 +112,21 @@ def png(data):
             break
         if kind in PNG_KEPT and not drawn and length < MOST:
             kept.keep(data[at : end + 4])
-        drawn, at = drawn or kind == b"IDAT", end + 4
-        if kind == b"IEND" and drawn:
+        if kind == b"IDAT" and not drawn:
+            drawn = _first_byte(data[at + 8 : min(end, at + WINDOW)])
+        at = end + 4
+        if kind == b"IEND" and drawn in PNG_FILTERS:
             kept.keep(_png_chunk(b"IDAT"), _png_chunk(b"IEND"))
-            return kept
+            return kept, at
     raise Refused("it holds no whole picture")
+
+
+def _first_byte(packed):
+    """The first byte of a picture, which is no part of it, but says how its first row is coded."""
+    try:
+        return zlib.decompressobj().decompress(packed, 1)
+    except zlib.error:
+        raise Refused("it holds no whole picture") from None
 
 
 def _png_chunk(kind):
@@ -122,7 +134,7 @@ def _png_chunk(kind):
 
 
 def gif(data):
-    """The skeleton of a GIF: its screen and the frame of its first picture. Raises Refused.
+    """The skeleton of a GIF: its screen and the frame of its first picture.
 
     https://www.w3.org/Graphics/GIF/spec-gif89a.txt; encoders forget the trailer, so whole pictures are enough.
     """
@@ -141,7 +153,7 @@ def gif(data):
         raise Refused("it ends too early") from None
     if not images:
         raise Refused("it holds no picture")
-    return kept
+    return kept, at + 1
 
 
 def color_table(flags):
@@ -157,9 +169,9 @@ def skip_blocks(data, at):
 
 
 def webp(data):
-    """The skeleton of a WebP: its first two frames, each with the start of its picture. Raises Refused."""
-    kept, frames = _Skeleton(b"WEBP"), 0
-    for kind, start, stop in _chunks(data, 12, 8 + int.from_bytes(data[4:8], "little")):
+    """The skeleton of a WebP: its first two frames, each with the start of its picture."""
+    kept, frames, end = _Skeleton(b"WEBP"), 0, 8 + int.from_bytes(data[4:8], "little")
+    for kind, start, stop in _chunks(data, 12, end):
         if kind != b"ANMF":
             kept.keep(_shortened(data, kind, start, stop))
         elif frames < WEBP_FRAMES:
@@ -168,7 +180,7 @@ def webp(data):
                 frame.keep(_shortened(data, *chunk))
             kept.keep(_webp_chunk(kind, frame))
             frames += 1
-    return _webp_chunk(b"RIFF", kept)
+    return _webp_chunk(b"RIFF", kept), end
 
 
 def _chunks(data, at, end):

@@ -33,7 +33,6 @@ REAL = {
     "jpeg-broken-exif": (image("JPEG", exif=ORIENTATION_6[:-12]), JPEG, UPRIGHT, None),
     "jpeg-of-two-pictures": (image("MPO", frames=2), JPEG, UPRIGHT, None),
     "jpeg-fill-bytes": (image("JPEG").replace(b"\xff\xe0", b"\xff\xff\xff\xe0", 1), JPEG, UPRIGHT, None),
-    "jpeg-with-zip-behind": (image("JPEG") + b"PK\x03\x04" + bytes(100), JPEG, UPRIGHT, None),
     "jpeg-200-megapixels": (samples.jpeg_of_size(16320, 12240), JPEG, (16320, 12240), None),
     "png": (image("PNG"), PNG, UPRIGHT, None),
     "png-16-bit": (samples.png_16_bit(), PNG, UPRIGHT, None),
@@ -97,7 +96,6 @@ REAL = {
     "png-text": (image("PNG", pnginfo=_text_chunks()), PNG, UPRIGHT, None),
     "png-apple-chunk-first": (png(8, 6, 8, bytes(54), before=[(b"iDOT", bytes(28))]), PNG, (8, 6), None),
     "png-one-pixel": (png(1, 1, 8, bytes(2)), PNG, (1, 1), None),
-    "png-php-behind": (image("PNG") + b"<?php system($_GET[0]); ?>", PNG, UPRIGHT, None),
     "png-animated-with-still": (image("PNG", frames=3, default_image=True), PNG, UPRIGHT, None),
     "png-density": (image("PNG", dpi=(300, 300)), PNG, UPRIGHT, None),
     "gif-89a-transparent": (image("GIF", "P", transparency=0), GIF, UPRIGHT, None),
@@ -149,8 +147,17 @@ REAL = {
 
 HEADER_ONLY = video("mp4", **FASTSTART).partition(b"\x00\x00\x00\x08free")[0]
 NO_TYPE = "the file is no JPEG, PNG, GIF, WebP, MP4, MOV or WebM"
+PICTURES = {"jpeg": image("JPEG"), "png": image("PNG"), "gif": image("GIF", "P"), "webp": image("WEBP")}
+PLAIN = {**PICTURES, "mp4": video("mp4"), "mov": video("mov"), "webm": video("webm", "libvpx")}
 FAKES = {
     "empty": (b"", "the file is empty"),
+    **{f"{name}-and-zip": (data + samples.zipped("a.class"), "it is a ZIP archive as well") for name, data in PLAIN.items()},
+    **{f"{name}-and-html": (data + HTML, "something else hangs on behind its picture") for name, data in PICTURES.items()},
+    "jpeg-and-zip-cut-off": (image("JPEG") + b"PK\x03\x04" + bytes(100), "something else hangs on behind its picture"),
+    "jpeg-and-zip-with-comment": (image("JPEG") + samples.zipped("a")[:-2] + b"\x03\x00end", "it is a ZIP archive as well"),
+    "png-and-php": (image("PNG") + b"<?php system($_GET[0]); ?>", "something else hangs on behind its picture"),
+    "jpeg-and-pdf-in-comment": (image("JPEG", comment=b"%PDF-1.7\n1 0 obj\n"), "it is a PDF document as well"),
+    "png-of-html": (png(8, 6, 8, None, before=[(b"IDAT", HTML)]), "it holds no whole picture"),
     "one-byte": (b"\xff", NO_TYPE),
     "zeros": (bytes(5000), NO_TYPE),
     "html": (HTML, f"{NO_TYPE}; it may be text/html"),
@@ -282,7 +289,7 @@ FAKES = {
     "jpeg-start-and-end": (b"\xff\xd8\xff\xd9", NO_TYPE),
     "jpeg-tables-only": (image("JPEG")[:image("JPEG").index(b"\xff\xda")] + b"\xff\xd9", "starts like image/jpeg, but it"),
     "jpeg-zip-in-scan": (image("JPEG")[:image("JPEG").index(b"\xff\xda") + 14] + samples.zipped("a"),
-        "starts like image/jpeg, but it ends too early"),
+        "it is a ZIP archive as well"),
     "png-without-picture": (png(8, 6, 8, None), "starts like image/png, but it holds no whole picture"),
     "png-of-no-width": (png(0, 6, 8, b""), NO_TYPE),
     "png-wrong-checksum": (image("PNG")[:60] + b"!" + image("PNG")[61:],
@@ -296,8 +303,8 @@ FAKES = {
     "riff-avi-named-webp": (b"RIFF" + bytes(4) + b"WEBPAVI " + bytes(60), NO_TYPE),
     "mp4-mdat-longer-than-file": (video("mp4", **FASTSTART)[:-99], "starts like video/mp4, but it ends too early"),
     "mp4-empty-movie": (ftyp(b"isom", b"mp42") + box(b"moov") + box(b"mdat"), "it holds no"),
-    "mp4-pdf-behind-ftyp": (ftyp(b"isom") + b"%PDF-1.7\n" + bytes(99), "it holds no movie header"),
-    "mp4-zip-behind-ftyp": (ftyp(b"isom") + samples.zipped("a"), "it holds no movie header"),
+    "mp4-pdf-behind-ftyp": (ftyp(b"isom") + b"%PDF-1.7\n" + bytes(99), "it is a PDF document as well"),
+    "mp4-zip-behind-ftyp": (ftyp(b"isom") + samples.zipped("a"), "it is a ZIP archive as well"),
     "mp4-ftyp-alone": (ftyp(b"isom", b"mp42"), "it holds no movie header"),
     "mp4-ftyp-of-no-size": (bytes(4) + b"ftypisom" + bytes(99), NO_TYPE),
     "webm-html-behind": (samples.endless_segment()[:-12] + HTML, NO_TYPE),

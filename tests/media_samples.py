@@ -13,9 +13,17 @@ import av
 from av.stream import Disposition
 from PIL import Image
 
+from storage import media
+
 WIDTH, HEIGHT = 64, 48
 HTML = b"<!DOCTYPE html><html><head><title>Gotcha, a page</title></head><body><script>alert(1)</script></body></html>" * 20
 ADAM7 = ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2))
+
+
+def examine(path):
+    """What the service finds in the file at `path`: storage.media.Facts. Raises NotMedia."""
+    with open(path, "rb") as file:
+        return media.examine(file)
 
 
 def orientation(number):
@@ -224,6 +232,26 @@ def with_countless_samples():
     at = data.index(b"trun") + 4
     flags = struct.unpack_from(">I", data, at)[0] & 0x1  # without a size, time or flag for each, they take no room in the file
     return data[:at] + struct.pack(">2I", flags, 50_000_000) + data[at + 8 :]
+
+
+def with_edits(samples, edits):
+    """An MP4 of so many samples, without one of them, and an edit list of which each entry shows nearly all."""
+    def full(kind, *contents, flags=0):
+        return box(kind, struct.pack(">I", flags), *contents)
+
+    matrix = struct.pack(">9i", 1 << 16, 0, 0, 0, 1 << 16, 0, 0, 0, 1 << 30)
+    sizes = struct.pack(">2I", WIDTH << 16, HEIGHT << 16)
+    track = full(b"tkhd", struct.pack(">5I", 0, 0, 1, 0, samples), bytes(16), matrix, sizes, flags=3)
+    list_ = full(b"elst", struct.pack(">I", edits), struct.pack(">Iihh", 2, samples - 2, 1, 0) * edits)
+    coded = box(b"avc1", bytes(6), b"\x00\x01", bytes(16), struct.pack(">2H", WIDTH, HEIGHT), bytes(50))
+    tables = ((b"stsd", (1,), coded), (b"stts", (1, samples, 1), b""), (b"stsc", (1, 1, samples, 1), b""),
+              (b"stsz", (1, samples), b""), (b"stss", (1, 1), b""), (b"stco", (1, 40), b""))
+    stbl = box(b"stbl", *[full(kind, struct.pack(f">{len(numbers)}I", *numbers), rest) for kind, numbers, rest in tables])
+    here = box(b"dinf", full(b"dref", struct.pack(">I", 1), full(b"url ", flags=1)))
+    media = box(b"mdia", full(b"mdhd", struct.pack(">4I2H", 0, 0, 1000, samples, 0, 0)),
+                full(b"hdlr", bytes(4), b"vide", bytes(13)), box(b"minf", full(b"vmhd", bytes(8), flags=1), here, stbl))
+    movie = full(b"mvhd", struct.pack(">4I", 0, 0, 1000, samples), bytes(80))
+    return ftyp(b"isom", b"mp42") + box(b"mdat", HTML) + box(b"moov", movie, box(b"trak", track, box(b"edts", list_), media))
 
 
 def reference_movie():

@@ -7,10 +7,10 @@ from types import SimpleNamespace
 import pytest
 
 from storage.database import database
-from storage.media import examine
 from storage.models import Media
 from storage.objects import Objects
 from storage.renditions import Recipe, Renditions
+from tests.media_samples import examine
 from tests.pictures import CANARY, opened
 
 CLEAN = Recipe()

@@ -7,9 +7,9 @@ import struct
 import pytest
 
 from storage import excerpt
-from storage.media import NotMedia, examine
+from storage.media import NotMedia
 from tests.media_corpus import FAKES, QUIET_X265, REAL
-from tests.media_samples import HTML, box, fragmented, ftyp, video
+from tests.media_samples import HTML, box, examine, fragmented, ftyp, video
 
 MB = 1 << 20
 LARGE = 80 * MB

@@ -10,8 +10,8 @@ from PIL import Image
 
 from platforms.files import GIF, JPEG, MP4, PNG, STILLS, WEBM, WEBP, ImageLimits, Media, Mending, mending, problems_of, sendable
 from platforms.registry import PLATFORMS
-from storage.media import examine
 from storage.renditions import Recipe, _converted
+from tests.media_samples import examine
 from tests.pictures import CANARY, encoded, exif, noise
 
 MB = 1_048_576

@@ -6,9 +6,8 @@ from contextlib import suppress
 import pytest
 from PIL import ImageChops
 
-from storage.media import examine
 from storage.metadata import without
-from tests.media_samples import image
+from tests.media_samples import examine, image
 from tests.pictures import CANARY, encoded, exif, opened, profile, quarters, with_chunks, with_riff, with_segments
 from tests.test_media import REAL
 

@@ -1,5 +1,6 @@
 """The bucket: what our client does with it, what a signed URL admits, and what everybody may do. On the real store."""
 
+import gzip
 import hashlib
 import io
 import socket
@@ -90,6 +91,19 @@ def test_open_gives_a_part(objects, key, offset, length, expected):
     put(objects, key)
     with objects.open(key, offset, length) as file:
         assert file.read() == expected
+
+
+@pytest.mark.parametrize("label, told", [("gzip", "gzip"), ("gzip, gzip", "gzip, gzip"), ("deflate", "deflate"),
+                                         ("Identity", None), ("aws-chunked", None)])
+def test_what_is_called_compressed_is_read_as_it_is_stored(objects, key, label, told):
+    content = gzip.compress(bytes(MB))
+    url, headers = objects.presigned_put(key, len(content), "image/png", 60)
+    assert ask("PUT", url, content, headers | {"Content-Encoding": label})[0] == 200
+    copy = io.BytesIO()
+    objects.fetch_to(key, copy)
+    assert copy.getvalue() == content and objects.stat(key).encoding == told
+    with objects.open(key, 3, 9) as file:
+        assert file.read() == content[3:12]
 
 
 def test_deleted_is_gone(objects, key):

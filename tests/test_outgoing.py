@@ -11,13 +11,12 @@ from platforms.outgoing import media_of
 from platforms.publisher import Publisher
 from storage import renditions
 from storage.database import database
-from storage.media import examine
 from storage.models import Media
 from storage.objects import Objects
 from tests.delivery import DONE, Networks, Told
 from tests.delivery import address, desk, whole_desk  # fixtures
 from tests.live import account, http_for
-from tests.media_samples import image, video
+from tests.media_samples import examine, image, video
 from tests.pictures import CANARY, encoded, exif, noise, opened, quarters, turned
 from tests.service import free_port
 from tests.shelf import store  # fixture

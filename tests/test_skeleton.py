@@ -8,8 +8,8 @@ import zlib
 
 import pytest
 
-from storage.media import PROBE, TYPES, NotMedia, examine
-from tests.media_samples import image, png, video
+from storage.media import PROBE, TYPES, NotMedia
+from tests.media_samples import examine, image, png, video
 
 JPEG, PNG, GIF, WEBP, MP4, _, WEBM = TYPES
 SIZE = 24 << 20
@@ -58,7 +58,7 @@ NOTE = b"\xff\xe5\xff\xff" + bytes(65_533)
 LARGE = {
     "jpeg-long-scan": (JPEG, lambda: jpeg_with(bytes(SIZE), b"\xff\xda")),
     "jpeg-many-notes": (JPEG, lambda: jpeg_with(NOTE * (SIZE // len(NOTE)), b"\xff\xe0")),
-    "png-one-chunk": (PNG, lambda: png(8, 6, 8, bytes(54), before=[(b"IDAT", bytes(SIZE))])),
+    "png-one-chunk": (PNG, lambda: png(8, 6, 8, None, before=[(b"IDAT", zlib.compress(bytes(SIZE), 0))])),
     "png-long-exif": (PNG, lambda: png(8, 6, 8, bytes(54), before=[(b"eXIf", bytes(SIZE))])),
     "png-text-that-unpacks": (PNG, lambda: png(8, 6, 8, bytes(54), before=[(b"zTXt", b"k\0\0" + zlib.compress(bytes(SIZE)))])),
     "gif-long-comment": (GIF, lambda: gif_with_comment(bytes(255))),

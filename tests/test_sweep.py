@@ -19,7 +19,7 @@ from tests.commands import posthorn
 from tests.media_samples import HTML, image
 from tests.servers import BUCKET
 from tests.service import Member, as_left, start_api
-from tests.test_media_api import ask, using
+from tests.test_media_api import ask, put, using
 
 POST = """
 INSERT INTO posts (id, team_id, mode, user_id) VALUES (%(post)s, %(team)s, 'live', %(user)s);
@@ -120,6 +120,17 @@ def test_an_upload_that_nobody_used_is_looked_at(objects, team):
     assert now(bad)[0] == "refused" and "5 were declared" in now(larger)[1]
     assert now(missing) == now(fresh) == ("pending", None, False)
     assert Media.get_by_id(missing.id).looked_at is not None
+
+
+@pytest.mark.parametrize("content_type, header, words", [
+    ("image/png", {"Content-Encoding": "gzip"}, "sent with the Content-Encoding gzip"),
+    ("text/html", {}, "sent as text/html")])
+def test_an_upload_with_a_wrong_label_is_refused_unread(objects, team, monkeypatch, content_type, header, words):
+    monkeypatch.setattr(claims, "examine", None)
+    media = stored(objects, team, state="pending", age=timedelta(minutes=20), there=False)
+    url, headers = objects.presigned_put(media.key, len(PNG), content_type, 60)
+    assert put(url, PNG, headers | header).status == 200
+    assert sweep(objects).refused == 1 and words in now(media)[1]
 
 
 def test_every_claim_has_its_turn(team, monkeypatch):

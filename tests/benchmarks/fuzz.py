@@ -16,8 +16,9 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from storage.media import PROBE_SECONDS, NotMedia, examine, sniff
+from storage.media import PROBE_SECONDS, NotMedia, sniff
 from tests.media_corpus import FAKES, REAL
+from tests.media_samples import examine
 
 SEEDS = {name: data for name, (data, *_) in {**REAL, **FAKES}.items() if 0 < len(data) < 200_000}
 HEADS = 50          # mutants that only pass the signatures, for each that goes the whole way
