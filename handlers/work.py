@@ -34,7 +34,7 @@ class _Chore:
                     log.error("%s; `posthorn doctor` says more", laxity)
                 self._asked = True
             swept = self._sweep.round()
-        except (StoreUnavailable, DatabaseAway) as error:
+        except (StoreUnavailable, *DatabaseAway) as error:
             log.warning("the sweep is put off: %s", error if isinstance(error, StoreUnavailable) else type(error).__name__)
             return
         for doubt in swept.doubts if swept else ():

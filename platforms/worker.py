@@ -158,8 +158,10 @@ class Worker:
                 self._publisher.look_after_accounts()
                 if self._chore is not None:
                     self._chore()
-            except Exception as error:      # the next round may succeed
+            except DatabaseAway as error:
                 log.warning("tidying up failed (%s)", type(error).__name__)
+            except Exception:       # the next round may succeed
+                log.exception("tidying up failed")
 
     def _listen(self):
         if self._bell is None:
