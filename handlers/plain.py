@@ -1,4 +1,5 @@
-"""What answers beside the operations of the document: the document itself, and readiness for whoever runs the service."""
+"""What answers beside the operations of the document: the document itself and its reference, and readiness for whoever runs the
+service."""
 
 import hashlib
 
@@ -6,6 +7,7 @@ import orjson
 from anyio import to_thread
 from starlette.responses import Response
 
+from handlers import docs
 from handlers.config import ConfigError
 from handlers.connect import callback_url
 from handlers.oauth import RESOURCE_METADATA, SERVER_METADATA, resource_metadata, server_metadata
@@ -14,7 +16,7 @@ from storage.database import DatabaseAway, database
 from storage.queue import health
 
 METADATA = "/connect/client-metadata.json"
-PATHS = {"/v1/openapi.yaml", "/v1/openapi.json", "/ready", METADATA, SERVER_METADATA, RESOURCE_METADATA}
+PATHS = {"/v1/openapi.yaml", "/v1/openapi.json", "/ready", METADATA, SERVER_METADATA, RESOURCE_METADATA, *docs.FILES}
 WAITING = 60.0      # seconds that a due target may wait with nobody taking it
 SILENCE = 5.0       # seconds without a sign of life of any worker; they give one every second
 
@@ -27,6 +29,7 @@ def views(contract, services):
             METADATA: _document(orjson.dumps(_client_metadata(services)), "application/json"),
             SERVER_METADATA: _document(orjson.dumps(server_metadata(base_url, contract.scopes)), "application/json"),
             RESOURCE_METADATA: _document(orjson.dumps(resource_metadata(base_url, contract.scopes)), "application/json"),
+            **{path: _document(file.read_bytes(), media_type, docs.HEADERS) for path, (file, media_type) in docs.FILES.items()},
             "/ready": _readiness(services)}
 
 
@@ -39,9 +42,9 @@ def _client_metadata(services):
     return next(filter(None, found))
 
 
-def _document(content, media_type):
+def _document(content, media_type, more=None):
     etag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
-    headers = {"ETag": etag, "Cache-Control": "public, max-age=300"}
+    headers = {"ETag": etag, "Cache-Control": "public, max-age=300", **(more or {})}
 
     async def view(request):
         if etag in request.headers.get("if-none-match", ""):
