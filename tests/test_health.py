@@ -57,6 +57,12 @@ def test_everything_else_is_503_without_the_database(homeless_api, member, metho
     assert b"/nowhere" not in answer.raw
 
 
+def test_a_key_with_a_wrong_checksum_needs_no_database_to_be_refused(homeless_api, member):
+    for wrong in (member.test.key[:-1], member.test.key[:-1] + "-", "at_" + member.test.key[8:-1] + "!"):
+        answer = Http(homeless_api, wrong).get("/v1/posts")
+        assert (answer.status, answer.code) == (401, "unauthorized") and 'error="invalid_token"' in answer.headers["WWW-Authenticate"]
+
+
 def test_readiness_says_what_is_missing(homeless_api):
     answer = Http(homeless_api).get("/ready")
     assert (answer.status, answer.body) == (503, {"ready": False, "checks": {"database": False}})
