@@ -129,6 +129,8 @@ def rotate_key(services, key_id, hours, team_id, as_json):
         with database.atomic():
             token, new = keys.rotate(row, timedelta(hours=hours))
             record_key("key.rotated", new)
+    except keys.Ended:
+        raise click.ClickException(NO_KEY) from None
     except keys.TwoActive:
         raise click.ClickException("two keys are active already: revoke the one that is used no more") from None
     old = ApiKey.get_by_id(key_id)

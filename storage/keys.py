@@ -22,28 +22,32 @@ CHECK = 6       # base62 digits of a CRC32, so that a typing error or a scanner'
 
 # One statement each: who it is, and that it was used (at most one write a minute and credential).
 IDENTIFY_KEY = """
-WITH used AS (
-    UPDATE api_keys SET last_used_at = now()
-    WHERE digest = %(digest)s AND revoked_at IS NULL AND (last_used_at IS NULL OR last_used_at < now() - interval '1 minute')
+WITH found AS (
+    SELECT k.id, k.team_id, k.user_id, k.client_id, k.mode, k.scopes,
+           t.plan_expires_at IS NULL OR t.plan_expires_at > now() AS plan_active
+    FROM api_keys AS k JOIN teams AS t ON t.id = k.team_id JOIN users AS u ON u.id = k.user_id
+    WHERE k.digest = %(digest)s AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > now())
+    AND u.disabled_at IS NULL
+), used AS (
+    UPDATE api_keys AS k SET last_used_at = now() FROM found
+    WHERE k.id = found.id AND (k.last_used_at IS NULL OR k.last_used_at < now() - interval '1 minute')
 )
-SELECT k.id, k.team_id, k.user_id, k.client_id, k.mode, k.scopes, t.plan_expires_at IS NULL OR t.plan_expires_at > now()
-FROM api_keys AS k JOIN teams AS t ON t.id = k.team_id JOIN users AS u ON u.id = k.user_id
-WHERE k.digest = %(digest)s AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > now())
-AND u.disabled_at IS NULL
+SELECT * FROM found
 """
 # One person's allowance with one app is one, however many tokens there are.
 IDENTIFY_TOKEN = """
-WITH used AS (
-    UPDATE oauth_grants AS g SET last_used_at = now() FROM oauth_tokens AS o
-    WHERE o.digest = %(digest)s AND g.id = o.grant_id
-    AND (g.last_used_at IS NULL OR g.last_used_at < now() - interval '1 minute')
+WITH found AS (
+    SELECT g.id, a.id || '/' || g.user_id AS credential, g.team_id, g.user_id, g.client_id, g.mode, o.scopes,
+           t.plan_expires_at IS NULL OR t.plan_expires_at > now() AS plan_active
+    FROM oauth_tokens AS o JOIN oauth_grants AS g ON g.id = o.grant_id JOIN oauth_clients AS a ON a.id = g.oauth_client_id
+    JOIN teams AS t ON t.id = g.team_id JOIN users AS u ON u.id = g.user_id
+    WHERE o.digest = %(digest)s AND o.kind = 'access' AND o.expires_at > now() AND g.revoked_at IS NULL AND a.revoked_at IS NULL
+    AND u.disabled_at IS NULL
+), used AS (
+    UPDATE oauth_grants AS g SET last_used_at = now() FROM found
+    WHERE g.id = found.id AND (g.last_used_at IS NULL OR g.last_used_at < now() - interval '1 minute')
 )
-SELECT a.id || '/' || g.user_id, g.team_id, g.user_id, g.client_id, g.mode, o.scopes,
-       t.plan_expires_at IS NULL OR t.plan_expires_at > now()
-FROM oauth_tokens AS o JOIN oauth_grants AS g ON g.id = o.grant_id JOIN oauth_clients AS a ON a.id = g.oauth_client_id
-JOIN teams AS t ON t.id = g.team_id JOIN users AS u ON u.id = g.user_id
-WHERE o.digest = %(digest)s AND o.kind = 'access' AND o.expires_at > now() AND g.revoked_at IS NULL AND a.revoked_at IS NULL
-AND u.disabled_at IS NULL
+SELECT credential, team_id, user_id, client_id, mode, scopes, plan_active FROM found
 """
 
 
@@ -64,6 +68,10 @@ class TwoActive(Exception):
     """The key is being replaced already."""
 
 
+class Ended(Exception):
+    """The key was revoked or has expired."""
+
+
 class Wider(Exception):
     """The key would be able to do what it cannot do now; the words say what."""
 
@@ -81,10 +89,12 @@ def rotate(row: ApiKey, overlap: timedelta) -> tuple[str, ApiKey]:
     """A new key with all that `row` may do; the old one works on for `overlap`, or as long as it would have.
 
     Raises TwoActive when `row` has a successor in force, or is itself one whose predecessor is still in force: of the keys that
-    follow upon each other, two work at most.
+    follow upon each other, two work at most. Raises Ended when `row` is not in force itself, any more.
     """
     with database.atomic():
-        old = ApiKey.select().where(ApiKey.id == row.id).for_update().get()
+        old = ApiKey.select().where(ApiKey.id == row.id, _in_force()).for_update().get_or_none()
+        if old is None:
+            raise Ended
         kin = (ApiKey.replaces == old.id) | (ApiKey.id == old.replaces)
         if ApiKey.select().where(kin, _in_force()).exists():
             raise TwoActive

@@ -8,13 +8,16 @@ import pytest
 
 from handlers.contract import Contract
 from storage import keys
-from storage.models import ApiKey, Team
+from storage.models import ApiKey, Team, User
+from storage.oauth import Grant, OAuthClient, Token
 from tests.media_samples import image
+from tests.person import app, tokens
 from tests.service import Http, Member, challenge, well_formed
 
 CONTRACT = Contract()
 PRIVATE = [operation for operation in CONTRACT.operations.values() if not operation.public]
 PUBLIC = [operation for operation in CONTRACT.operations.values() if operation.public]
+PAST = datetime(2020, 1, 1, tzinfo=UTC)
 TARGETS = {"targets": [{"platform": "bluesky"}], "caption": "x"}
 
 # The scope of each operation, as the decisions of the service name them.
@@ -138,6 +141,28 @@ def test_a_revoked_key_ends_at_once_in_every_process(member, connection):
     assert keys.revoke(member.team.id, row.id) is True
     assert {Http(member.url, key).get("/v1/clients").status for _ in range(12)} == {401}
     assert (keys.revoke(member.team.id, row.id), member.test.get("/v1/clients").status) == (False, 200)
+
+
+@pytest.mark.parametrize("model, values", [
+    (ApiKey, {"revoked_at": PAST}), (ApiKey, {"expires_at": PAST}), (User, {"disabled_at": PAST})])
+def test_a_refused_key_was_not_used(member, connection, model, values):
+    key, row = keys.create(team_id=member.team.id, user_id=member.user.id, mode="test")
+    assert model.update(**values).where(model.id == (row.id if model is ApiKey else member.user.id)).execute() == 1
+    assert Http(member.url, key).get("/v1/clients").status == 401
+    assert ApiKey.get_by_id(row.id).last_used_at is None
+
+
+@pytest.mark.parametrize("model, values", [
+    (Token, {"expires_at": PAST}), (Grant, {"revoked_at": PAST}), (OAuthClient, {"revoked_at": PAST}), (User, {"disabled_at": PAST})])
+def test_a_refused_token_was_not_used(member, connection, model, values):
+    token = tokens(member, app(scopes=["ideas:read"])[0])["access_token"]
+    grant = Grant.get(Grant.user_id == member.user.id)
+    assert grant.last_used_at is None
+    row = {Token: Token.digest == keys.digest(token), Grant: Grant.id == grant.id,
+           OAuthClient: OAuthClient.id == grant.oauth_client_id, User: User.id == member.user.id}[model]
+    assert model.update(**values).where(row).execute() == 1
+    assert Http(member.url, token).get("/v1/ideas/today").status == 401
+    assert Grant.get_by_id(grant.id).last_used_at is None
 
 
 def test_a_key_ends_when_it_expires(member, connection):

@@ -47,6 +47,16 @@ def test_two_keys_that_follow_upon_each_other_work_and_never_three(member, conne
     assert keys.in_force(member.team.id, second.id) is None
 
 
+def test_a_key_that_ended_meanwhile_is_not_rotated(member, connection):
+    ended = {"revoked_at": datetime.now(UTC)}, {"expires_at": datetime.now(UTC)}
+    for values in ended:
+        row = keys.create(team_id=member.team.id, user_id=member.user.id, mode="test")[1]
+        ApiKey.update(**values).where(ApiKey.id == row.id).execute()
+        with pytest.raises(keys.Ended):
+            keys.rotate(row, timedelta(hours=1))
+        assert not ApiKey.select().where(ApiKey.replaces == row.id).exists()
+
+
 def test_a_rotation_never_makes_a_key_last_longer(member, connection):
     soon = datetime.now(UTC) + timedelta(minutes=5)
     key, row = keys.create(team_id=member.team.id, user_id=member.user.id, mode="test", expires_at=soon)
