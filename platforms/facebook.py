@@ -34,7 +34,8 @@ class Facebook(Videos):
     """A Facebook Page. Profiles of persons and groups cannot be published to.
 
     Not offered: what the network would publish at its own time, or keep as a draft, since that is our part; tags of people,
-    whose ids no app is told; backgrounds of texts and labels of AI, whose values or effects are not documented.
+    whose ids no app is told; backgrounds of texts, labels of AI and preferred audiences, whose values or effects are not
+    documented any more, or not yet.
     """
 
     name = "facebook"

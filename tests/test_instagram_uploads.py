@@ -10,7 +10,7 @@ from platforms.errors import Disconnected, Rejected, Unavailable
 from tests.live import account, consented, part_of, prepared, published, tried
 from tests.networks.instagram import ann, film, instagram, net, own, photo  # noqa: F401
 from tests.standins.instagram import CREATE, UPLOAD
-from tests.standins.meta import upload_error
+from tests.standins.meta_upload import upload_error
 
 FILM = b"\0\0\0\x18ftypmp42" + bytes(range(256)) * 400
 VIDEO = replace(film(), bytes=len(FILM), open=part_of(FILM))

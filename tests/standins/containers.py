@@ -3,7 +3,8 @@
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from tests.standins.meta import LONG, SHORT, Graph, Refusal, Upload, stamp
+from tests.standins.meta import LONG, SHORT, Graph, Refusal, stamp
+from tests.standins.meta_upload import Upload
 from tests.standins.server import Answer
 
 LIFE, A_DAY = 86_400, 86_400        # seconds

@@ -7,7 +7,9 @@ from datetime import datetime
 
 from tests.standins.facebook_errors import ERRORS, FEED, UPLOAD, UPLOAD_ROOT  # noqa: F401
 from tests.standins.facebook_media import Photo, Video, hashes  # noqa: F401
-from tests.standins.meta import ROOT, Pages, Refusal, api, file_of, flag, page_of, pick, stamp, structure, upload_error
+from tests.standins.meta import ROOT, Refusal, api, file_of, flag, page_of, pick, stamp, structure
+from tests.standins.meta_pages import Pages
+from tests.standins.meta_upload import upload_error
 from tests.standins.server import Answer, route, run, sniff
 
 SCOPES = {"pages_show_list", "pages_read_engagement", "pages_manage_posts", "pages_manage_engagement", "business_management",

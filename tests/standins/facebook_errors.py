@@ -1,6 +1,7 @@
 """The errors of Facebook: https://developers.facebook.com/docs/graph-api/guides/error-handling"""
 
-from tests.standins.meta import ROOT, body, upload_error
+from tests.standins.meta import ROOT, body
+from tests.standins.meta_upload import upload_error
 
 UPLOAD_ROOT = "/video-upload/v25.0"
 FEED, UPLOAD = f"POST {ROOT}/:page/feed", f"POST {UPLOAD_ROOT}/:video"

@@ -3,7 +3,7 @@
 import hashlib
 from dataclasses import dataclass, field
 
-from tests.standins.meta import Upload
+from tests.standins.meta_upload import Upload
 
 
 @dataclass

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 
 from tests.standins.containers import ContainerServer
 from tests.standins.instagram_errors import CREATE, ERRORS, PUBLISH  # noqa: F401
-from tests.standins.meta import ROOT, Pages, Refusal, api, flag, page_of, pick, stamp, structure, upload_error
+from tests.standins.meta import ROOT, Refusal, api, flag, page_of, pick, stamp, structure
+from tests.standins.meta_pages import Pages
+from tests.standins.meta_upload import upload_error
 from tests.standins.server import Answer, route, run
 
 PAGE_SCOPES = {"instagram_basic", "instagram_content_publish", "instagram_manage_comments", "pages_show_list",
