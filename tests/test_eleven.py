@@ -123,6 +123,31 @@ def test_one_call_reaches_all_eleven_networks_once(member, networks, files):
     assert all(one["url"].startswith("http") and "error" not in one for one in post["targets"])
 
 
+def test_a_photo_beside_a_film_is_its_cover_and_texts_beside_them_go_with_them(member, networks, files):
+    link = {"url": "https://bakery.example.com/menu", "title": "Menu"}
+    wanted = {
+        "linkedin": {"title": "How bread is made", "firstComment": "More on our site"},
+        "twitter": {"subtitles": [{"language": "en", "name": "English", "text": "WEBVTT"}], "thread": ["And rolls"]},
+        "mastodon": {"altTexts": ["", "Dough on a table"], "thread": ["And rolls"]},
+        "bluesky": {"link": link, "media": [files["photo"]], "replyControl": ["nobody"]},
+    }
+    before = published(networks)
+    targets = [{"platform": name, "options": {"media": [files["photo"], files["film"]], **options}}
+               for name, options in wanted.items()]
+    answer = member.live.post("/v1/posts", {"caption": CAPTION + "!", "targets": targets})
+    assert answer.status == 202, answer.raw
+    post = hurried(member, networks, answer.data["id"])
+    assert [(one["platform"], one["status"], one.get("error")) for one in post["targets"]] == [
+        (name, "published", None) for name in wanted], post
+    assert {name: len(ids) - len(before[name]) for name, ids in published(networks).items() if name in wanted} == {
+        "linkedin": 1, "twitter": 2, "mastodon": 2, "bluesky": 1}
+    [film] = [one for one in networks["mastodon"].media.values() if one.thumbnail]
+    assert film.description == "Dough on a table" and film.thumbnail.media_type == "image/jpeg"
+    assert [len(one.subtitles) for one in networks["twitter"].media.values()].count(1) == 1
+    assert [asset.thumbnail[:2] for asset in networks["linkedin"].assets.values() if asset.thumbnail] == [b"\xff\xd8"]
+    assert networks["bluesky"].posts[-1]["record"]["embed"]["external"]["thumb"]["mimeType"] == "image/jpeg"
+
+
 def test_no_credential_is_in_any_answer(member):
     answers = [member.live.get(path).raw for path in ("/v1/accounts", "/v1/posts", "/v1/platforms")]
     assert not any(b"canary" in raw for raw in answers)

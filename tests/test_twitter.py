@@ -204,6 +204,9 @@ def test_a_quote_is_found_and_told_from_others(net, twitter, ann):
     # The same is quoted, and how X has written the rest of it is not sure.
     assert twitter.find(ann, replace(content, caption="bye"), {"media": []}) is None
     assert twitter.find(ann, replace(content, options={"quoteTweetId": "7"}), {"media": []}) == Absent()
+    net.posts[-1]["quoted"] = None      # somebody has removed what was quoted
+    assert twitter.find(ann, content, {"media": []}) is None
+    assert twitter.find(ann, replace(content, caption="bye"), {"media": []}) == Absent()
 
 
 @pytest.mark.parametrize("quoted", [False, True])
