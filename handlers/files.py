@@ -5,10 +5,14 @@ makes a page of a file with a script in it. Where much is read, S3_PUBLIC_URL na
 """
 
 import asyncio
-import functools
 import hashlib
+import logging
 import re
+import time
+from collections import Counter
+from contextlib import contextmanager
 from dataclasses import dataclass
+from ipaddress import ip_network
 
 from anyio import CapacityLimiter, to_thread
 from starlette.datastructures import Headers
@@ -18,15 +22,20 @@ from handlers.errors import MethodNotAllowed, NotFound, RateLimited
 from storage.database import with_connection
 from storage.media import KEY
 from storage.models import Media
+from storage.objects import StoreUnavailable
 from storage.renditions import Rendition
 
 PREFIX = f"{FILES}/"
 CHUNK = 262_144         # bytes in memory for one reader
 READERS = 64            # of one process at once; each holds a connection to the store
+SHARE = 16              # of them, from one address
 THREADS = 8             # that wait for the store at once: those of other requests are not taken
-STALLED = 60.0          # seconds that a reader may take nothing
+STALLED = 30.0          # seconds that a reader may take nothing
+SLOWEST = 16_384        # bytes a second that one takes on the whole, after the first STALLED seconds
 
 RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})", re.ASCII)
+log = logging.getLogger("posthorn.files")
+
 GUARDS = {"X-Content-Type-Options": "nosniff", "Content-Security-Policy": "sandbox; default-src 'none'",
           "Cross-Origin-Resource-Policy": "cross-origin", "Accept-Ranges": "bytes"}
 
@@ -57,7 +66,7 @@ class Files:
 
     def __init__(self, app, services):
         self.app, self._objects = app, services.objects
-        self._threads, self._reading = CapacityLimiter(THREADS), 0
+        self._threads, self._reading = CapacityLimiter(THREADS), Counter()
 
     async def __call__(self, scope, receive, send):
         if scope["type"] != "http" or not scope["path"].startswith(PREFIX):
@@ -67,10 +76,10 @@ class Files:
         file = await self._in_thread(self._find, scope["path"].removeprefix(PREFIX))
         if file is None:
             raise NotFound("there is no file at this path")
-        await self._answer(file, scope["method"], Headers(scope=scope), send)
+        await self._answer(file, scope, receive, send)
 
-    async def _answer(self, file, method, asked, send):
-        headers = file.headers()
+    async def _answer(self, file, scope, receive, send):
+        asked, headers = Headers(scope=scope), file.headers()
         if _matches(asked.get("if-none-match", ""), file.etag):
             return await _send(send, 304, headers)
         part = _part(asked, file)
@@ -82,28 +91,42 @@ class Files:
         if not whole:
             headers["Content-Range"] = f"bytes {start}-{end - 1}/{file.bytes}"
         status = 200 if whole else 206
-        if method == "HEAD":
+        if scope["method"] == "HEAD":
             return await _send(send, status, headers)
-        await self._stream(file, start, end - start, functools.partial(_send, send, status, headers, more=True), send)
-
-    async def _stream(self, file, start, length, begin, send):
-        if self._reading >= READERS:
-            raise RateLimited("too many files are being read at this moment", headers={"Retry-After": "5"})
-        self._reading += 1
-        try:
-            body = await self._in_thread(self._objects.open, file.key, start, length)
+        with self._place(_origin(scope)):
+            body = await self._in_thread(self._objects.open, file.key, start, end - start)
             try:
                 chunk = await self._in_thread(body.read, CHUNK)
-                await begin()
-                while chunk:
-                    length -= len(chunk)
-                    part = {"type": "http.response.body", "body": chunk, "more_body": length > 0}
-                    await asyncio.wait_for(send(part), STALLED)
-                    chunk = await self._in_thread(body.read, CHUNK) if length > 0 else b""
+                await _send(send, status, headers, more=True)
+                await self._pass_on(body, chunk, end - start, receive, send)
             finally:
                 await self._in_thread(body.close)
+
+    @contextmanager
+    def _place(self, origin):
+        if self._reading.total() >= READERS or self._reading[origin] >= SHARE:
+            raise RateLimited("too many files are being read at this moment", headers={"Retry-After": "5"})
+        self._reading[origin] += 1
+        try:
+            yield
         finally:
-            self._reading -= 1
+            self._reading = self._reading - Counter([origin])
+
+    async def _pass_on(self, body, chunk, length, receive, send):
+        """The answer has begun: what goes wrong now can only end it early, upon which the server closes the connection."""
+        gone, since, given = asyncio.ensure_future(_left(receive)), time.monotonic(), 0
+        try:
+            while chunk and not gone.done():
+                given += len(chunk)
+                seconds = min(STALLED, since + STALLED + given / SLOWEST - time.monotonic())
+                part = {"type": "http.response.body", "body": chunk, "more_body": given < length}
+                await asyncio.wait_for(send(part), seconds)
+                chunk = await self._in_thread(body.read, CHUNK) if given < length else b""
+        except (OSError, StoreUnavailable) as error:
+            log.warning("a file was given up after %d of %d bytes: %s", given, length, type(error).__name__)
+        finally:
+            gone.cancel()
+            await asyncio.gather(gone, return_exceptions=True)
 
     async def _in_thread(self, function, *arguments):
         return await to_thread.run_sync(function, *arguments, limiter=self._threads)
@@ -118,6 +141,18 @@ class Files:
         if found is None or (media is not None and media.state == "pending" and self._objects.stat(key) is None):
             return None
         return _File(key, found.mime_type, found.bytes, seen=made is not None or media.state == "ready")
+
+
+def _origin(scope):
+    """Whom a reader counts for; of IPv6 the 64 bits that one customer has at least."""
+    host = (scope.get("client") or ("",))[0]
+    return str(ip_network((host, 64), strict=False)) if ":" in host else host
+
+
+async def _left(receive):
+    """Returns when the reader has gone; the server takes what is sent then in silence."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 def _matches(asked, etag):

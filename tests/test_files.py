@@ -1,14 +1,18 @@
 """Files served by the API itself, from a store that nobody else may read."""
 
+import asyncio
 import io
 import time
+from contextlib import ExitStack
+from types import SimpleNamespace
 
 import psutil
 import pytest
 import urllib3
 
+from handlers import files
 from storage.models import Media
-from storage.objects import Objects
+from storage.objects import Objects, StoreUnavailable
 from storage.renditions import Rendition
 from tests.media_samples import HTML, image
 from tests.service import Member, start_api
@@ -169,13 +173,14 @@ def test_readers_who_do_not_read_take_little_and_stop_nobody_else(member, api, c
     large = member.test.uploaded(bytes(size), "video/mp4")
     process = psutil.Process(api.popen.pid).children()[0]
     before = process.memory_info().rss
-    with urllib3.PoolManager(retries=False, maxsize=100) as pool:
+    with ExitStack() as pools:
         try:
-            statuses = []
-            for _ in range(80):
-                opened.append(pool.request("GET", large, preload_content=False))
-                statuses.append(opened[-1].status)
-            assert statuses == [200] * 64 + [429] * 16
+            for address in range(2, 7):
+                source = (f"127.0.0.{address}", 0)
+                pool = pools.enter_context(urllib3.PoolManager(retries=False, maxsize=100, source_address=source))
+                opened += [pool.request("GET", large, preload_content=False) for _ in range(17)]
+                assert get(large, Range="bytes=0-1").status == (206 if address < 5 else 429)
+            assert [answer.status for answer in opened] == ([200] * 16 + [429]) * 4 + [429] * 17
             assert process.memory_info().rss - before < 64 * MB         # of 1,280 that they asked for
             assert member.test.get("/v1/health").status == 200
         finally:
@@ -185,3 +190,52 @@ def test_readers_who_do_not_read_take_little_and_stop_nobody_else(member, api, c
     while (answer := get(large)).status == 429 and time.monotonic() < deadline:
         time.sleep(0.05)
     assert (answer.status, len(answer.data)) == (200, size)
+
+
+class Broken(io.BytesIO):
+    """A body of ten chunks, the last of which the store does not give."""
+
+    def read(self, size):
+        if self.tell() == 9 * files.CHUNK:
+            raise StoreUnavailable("away")
+        return super().read(size)
+
+
+@pytest.fixture
+def passed_on(monkeypatch):
+    """How many of ten chunks reach a reader who takes each in so many seconds and leaves after so many chunks."""
+
+    def passed_on(seconds, leaves=99, body=io.BytesIO):
+        now, sent = [0.0], []
+        monkeypatch.setattr(files, "time", SimpleNamespace(monotonic=lambda: now[0]))
+
+        async def send(message):
+            now[0] += seconds
+            await asyncio.sleep(0 if seconds < 1e6 else 1e6)
+            sent.append(message)
+
+        async def receive():
+            while len(sent) < leaves:
+                await asyncio.sleep(0)
+            return {"type": "http.disconnect"}
+
+        async def run():
+            content = body(bytes(10 * files.CHUNK))
+            app = files.Files(None, SimpleNamespace(objects=None))
+            await app._pass_on(content, content.read(files.CHUNK), 10 * files.CHUNK, receive, send)
+
+        asyncio.run(run())
+        return len(sent)
+
+    return passed_on
+
+
+@pytest.mark.parametrize("reader, chunks, told", [
+    ({"seconds": 0.1}, 10, False), ({"seconds": 15}, 10, False), ({"seconds": 29}, 4, True), ({"seconds": 1e6}, 0, True),
+    ({"seconds": 1, "leaves": 4}, 4, False), ({"seconds": 1, "body": Broken}, 9, True)],
+    ids=["fast", "slow", "too slow", "stalled", "gone", "the store fails"])
+def test_an_answer_that_goes_on_no_longer_ends_in_one_line(passed_on, caplog, monkeypatch, reader, chunks, told):
+    if reader["seconds"] == 1e6:
+        monkeypatch.setattr(files, "STALLED", 0.01)
+    assert passed_on(**reader) == chunks
+    assert [record.exc_info for record in caplog.records] == [None] * told
