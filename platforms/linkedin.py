@@ -43,8 +43,8 @@ def _outdated(_, **words):
 class LinkedIn(Uploads, OAuthPlatform):
     """A member of LinkedIn, or a Page. The id of an account is its URN, the author of its posts.
 
-    Left out: documents, which Posthorn does not store, posts in groups, for which LinkedIn lets no new app ask, posts that only
-    advertisements show, and files of subtitles: how their language is told is documented for LinkedIn's partners alone.
+    Left out: documents, which Posthorn does not store, posts in containers such as groups, posts that only advertisements show,
+    and files of subtitles, on whose upload the sources do not agree.
     """
 
     name = "linkedin"

@@ -43,8 +43,8 @@ def _capped(_, **words):
 class Twitter(Uploads, OAuthPlatform):
     """An account of X, by the limits of accounts without Premium; Premium adds long texts, and more that is not known here.
 
-    Left out: X's articles, whose API is that of a text editor, edits, and what is for advertisers alone (cards, posts that no
-    timeline shows).
+    Left out: X's articles, which are drafted and published by calls of their own, edits, and what is for advertisers alone
+    (cards, posts that no timeline shows).
     """
 
     name = "twitter"
