@@ -176,15 +176,23 @@ def revoke_oauth_client(services, oauth_client_id, yes):
 
 def sound_redirect(text: str) -> str:
     """The address itself: TLS, this machine, or a scheme that belongs to an app alone. Raises click.BadParameter otherwise."""
-    url = urlsplit(text)
     plain = len(text) <= REDIRECT_LENGTH and text.isascii() and text.isprintable() and not set(' "\\#*') & set(text)
-    if plain and "@" not in url.netloc:
-        if url.scheme == "https" and url.hostname or url.scheme == "http" and _is_local(url.hostname or ""):
-            return text
-        if PRIVATE_SCHEME.fullmatch(url.scheme):
-            return text
+    if plain and _is_apps(text):
+        return text
     raise click.BadParameter(f"{text} is no https address, no http address of this machine, and no scheme of an app's own",
                              param_hint="--redirect")
+
+
+def _is_apps(text):
+    try:
+        url = urlsplit(text)
+        host, _ = url.hostname, url.port
+    except ValueError:
+        return False
+    if "@" in url.netloc:
+        return False
+    local = url.scheme == "http" and _is_local(host or "")
+    return bool(url.scheme == "https" and host or local or PRIVATE_SCHEME.fullmatch(url.scheme))
 
 
 def _person(team, user_id):

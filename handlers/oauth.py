@@ -97,8 +97,9 @@ class App(ClientMixin):
         return None     # OAuth 2.1, section 4.1.1: whoever has several must say which; here everybody says
 
     def get_allowed_scope(self, scope):
+        # Only where nothing is said it is everything: blanks name no scope, and the page would show none.
         wanted = scope.split() if scope else self.row.scopes
-        return " ".join(dict.fromkeys(wanted)) if set(wanted) <= set(self.row.scopes) else None
+        return " ".join(dict.fromkeys(wanted)) if wanted and set(wanted) <= set(self.row.scopes) else None
 
     def check_redirect_uri(self, redirect_uri):
         return redirect_uri in self.row.redirect_uris

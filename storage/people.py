@@ -49,13 +49,14 @@ class Session(Model):
 
 
 def set_password(user: User, password: str) -> None:
-    """Gives `user` this password and ends the sessions of the old one. Raises ValueError for a bad length."""
+    """Gives `user` this password and ends what came of the old one: sessions and links. Raises ValueError for a bad length."""
     shortest, longest = PASSWORD_LENGTHS
     if not shortest <= len(password) <= longest:
         raise ValueError(f"a password has {shortest} to {longest} characters")
     with database.atomic():
         User.update(password=HASHER.hash(password)).where(User.id == user.id).execute()
-        Session.delete().where(Session.user_id == user.id).execute()
+        for kind in (Session, SignInLink):
+            kind.delete().where(kind.user_id == user.id).execute()
 
 
 def by_password(login: str, password: str, address: str) -> User | None:
@@ -90,10 +91,17 @@ def by_link(token: str) -> User | None:
     return link and User.get_or_none(User.id == link.user_id, User.disabled_at.is_null())
 
 
-def begin_session(user: User, way: str, address: str) -> str:
-    """Signs `user` in, who showed in this `way` who they are; returns what the browser at `address` keeps."""
+def begin_session(user: User, way: str, address: str) -> str | None:
+    """Signs `user` in, who showed in this `way` who they are; returns what the browser at `address` keeps.
+
+    None when the password was changed meanwhile, or the user disabled.
+    """
     token = keys.fresh("in")
+    same = User.password.is_null() if user.password is None else User.password == user.password
     with database.atomic():
+        # Locked: a password that is being changed at this moment ends the session that begins before.
+        if not User.select().where(User.id == user.id, User.disabled_at.is_null(), same).for_update("FOR SHARE").exists():
+            return None
         Session.insert(digest=keys.digest(token), team_id=user.team_id, user_id=user.id,
                        expires_at=fn.now() + Value(SESSION_LASTS, converter=False)).execute()
         audit.record(audit.Actor(user.id), "user.signed_in", user.id, team_id=user.team_id, way=way, address=address)

@@ -78,8 +78,8 @@ def test_a_form_that_is_too_large_is_refused_as_oauth_refuses(api_url, path):
 
 
 def test_a_form_in_chunks_is_a_form(api_url):
-    sent = head("POST", "/oauth/token", f"Content-Type: {FORM}", "Transfer-Encoding: chunked") + chunked(b"grant_type=", b"password")
-    answer = raw(api_url, sent)
+    sent = head("POST", "/oauth/token", f"Content-Type: {FORM}", "Transfer-Encoding: chunked")
+    answer = raw(api_url, sent + chunked(b"grant_type=", b"password"))
     assert (answer.status, answer.body["error"]) == (400, "unsupported_grant_type")
 
 
@@ -116,7 +116,8 @@ def preflight(url, path, method):
     return Http(url).request("OPTIONS", path, headers=asked)
 
 
-@pytest.mark.parametrize("path, method", [("/oauth/token", "POST"), ("/oauth/revoke", "POST"), (METADATA, "GET"), (RESOURCE, "GET")])
+@pytest.mark.parametrize("path, method", [
+    ("/oauth/token", "POST"), ("/oauth/revoke", "POST"), (METADATA, "GET"), (RESOURCE, "GET")])
 def test_a_script_of_any_origin_may_ask(api_url, homeless_api, path, method):
     for url in (api_url, homeless_api):
         answer = preflight(url, path, method)
@@ -151,7 +152,8 @@ def test_no_script_of_another_origin_may_read_what_goes_by_a_cookie_or_key(api_u
 def test_what_breaks_within_tells_a_number_and_nothing_else(environ):
     """Here the database has none of our tables."""
     url = environ["DATABASE_URL"]
-    process, broken = start_api({**environ, "DATABASE_URL": f"{url}{'&' if '?' in url else '?'}options=-csearch_path%3Dnowhere"})
+    elsewhere = f"{url}{'&' if '?' in url else '?'}options=-csearch_path%3Dnowhere"
+    process, broken = start_api({**environ, "DATABASE_URL": elsewhere})
     try:
         for path, fields in (("/oauth/token", GRANTS[1]), ("/oauth/revoke", {"token": "at_canary"})):
             answer = form(broken, path, {"client_id": "app_canary", **fields}, headers=ORIGIN)

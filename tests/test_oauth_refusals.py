@@ -9,6 +9,7 @@ from oauthlib.oauth2 import MismatchingStateError
 from requests_oauthlib import OAuth2Session
 
 from storage.database import database
+from storage.models import Client
 from storage.oauth import Code, Grant
 from tests.browser import page
 from tests.person import (BACK, PASSWORD, VERIFIER, Person, address, answered, app, can_sign_in, form, redeem, refresh, tokens)
@@ -132,7 +133,8 @@ def test_whoever_cannot_be_trusted_with_the_person_is_shown_to_the_person(member
     ({"code_challenge": None}, "invalid_request"), ({"code_challenge_method": "plain"}, "invalid_request"),
     ({"code_challenge_method": None}, "invalid_request"), ({"code_challenge": "short"}, "invalid_request"),
     ({"response_type": "token"}, "unsupported_response_type"), ({"response_type": None}, "unsupported_response_type"),
-    ({"scope": "posts:write"}, "invalid_scope"), ({"scope": "everything"}, "invalid_scope")], ids=str)
+    ({"scope": "posts:write"}, "invalid_scope"), ({"scope": "everything"}, "invalid_scope"),
+    ({"scope": " "}, "invalid_scope"), ({"scope": "   "}, "invalid_scope")], ids=str)
 def test_an_apps_mistake_is_told_to_the_app(member, ann, changes, error):
     for confidential in (False, True):
         answer = ann.open(address(member.url, app(confidential)[0], **changes))
@@ -155,6 +157,42 @@ def test_an_app_of_another_team_and_a_client_of_another_team_are_none_of_theirs(
     client, _ = app()
     answer = ann.press(ann.open(address(member.url, client)), "Allow", decision="allow", client=stranger.client.id)
     assert page(answer, 400) and not Grant.select().where(Grant.oauth_client_id << [client.id, foreign.id]).exists()
+
+
+@pytest.mark.parametrize("scope", [None, "", "ideas:write  ideas:write", " ideas:read"])
+def test_a_token_may_do_what_the_page_said_and_no_more(member, ann, scope):
+    client, _ = app()
+    shown = page(answer := ann.open(address(member.url, client, scope=scope)), 200)
+    given = redeem(member.url, client, answered(ann.allow(answer))["code"]).body["scope"].split()
+    named = {"ideas:write": "Save and change ideas", "ideas:read": "See the saved ideas"}
+    assert given and set(given) == {scope for scope, words in named.items() if words in shown}
+
+
+def test_no_scope_is_not_every_scope(member, ann):
+    client, secret = app(confidential=True, team_id=member.team.id, user_id=member.user.id)
+    proof = {"client_id": client.id, "client_secret": secret, "scope": " "}
+    assert form(member.url, "/oauth/token", {**proof, "grant_type": "client_credentials"}).body["error"] == "invalid_scope"
+    public, _ = app()
+    first = tokens(member, public, person=ann)
+    assert refresh(member.url, public, first["refresh_token"], scope=" ").body["error"] == "invalid_scope"
+
+
+def test_a_client_that_is_not_active_is_no_choice(member, ann, connection):
+    client, _ = app()
+    asked = ann.open(address(member.url, client))
+    assert member.client.name in asked.raw.decode()
+    Client.update(status="suspended").where(Client.id == member.client.id).execute()
+    page(ann.press(asked, "Allow", decision="allow", client=member.client.id), 400)
+    assert member.client.name not in ann.open(address(member.url, client)).raw.decode()
+
+
+def test_the_page_that_asks_names_nothing_of_another_team(member, ann, connection):
+    """Nor what the same person's other teams might have: a person is of one team."""
+    stranger = Member(member.url, "Canary Team")
+    Client.update(name="Canary Client").where(Client.id == stranger.client.id).execute()
+    shown = page(ann.open(address(member.url, app()[0])), 200)
+    assert member.client.id in shown
+    assert not [word for word in ("Canary", stranger.client.id, stranger.team.id) if word in shown]
 
 
 def test_no_other_site_can_say_yes_in_a_persons_name(member, ann, connection):

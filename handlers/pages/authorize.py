@@ -61,23 +61,26 @@ def _authorize(config, server, scopes, asked, grant):
 
 def _ask(config, scopes, asked, grant, user):
     app = grant.client.row
-    of_team = Client.select().where(Client.team_id == user.team_id, Client.status == "active").order_by(Client.name, Client.id)
     limit = app.client_id and Client.get_by_id(app.client_id)
     return page("consent.html", 200, goes_to=grant.redirect_uri, app=app, user=user, team=Team.get_by_id(user.team_id),
-                limit=limit, clients=[] if limit else list(of_team), whole=TEAM, form_token=sign_in.form_token(config),
+                limit=limit, clients=[] if limit else list(_clients(user)), whole=TEAM, form_token=sign_in.form_token(config),
                 scopes=[scopes[name] for name in asked.scope.split()], redirect_uri=grant.redirect_uri,
                 sign_out=f"{sign_in.SIGN_OUT}?{request.query_string.decode('latin-1')}")
 
 
+def _clients(user):
+    """The agency clients that a person may choose from."""
+    return Client.select().where(Client.team_id == user.team_id, Client.status == "active").order_by(Client.name, Client.id)
+
+
 def _consent(app, user):
-    """What the person allowed; an agency client that is not the team's is no choice."""
+    """What the person allowed."""
     chosen = app.client_id or request.form.get("client", TEAM)
-    if chosen == TEAM:
-        return Consent(user, None)
-    found = Client.select().where(Client.team_id == user.team_id, Client.id == chosen.replace("\0", "")).get_or_none()
-    if found is None:
+    if chosen == TEAM or chosen == app.client_id:
+        return Consent(user, app.client_id)
+    if not _clients(user).where(Client.id == chosen.replace("\0", "")).exists():
         raise InvalidRequestError("This was no choice.")
-    return Consent(user, found.id)
+    return Consent(user, chosen)
 
 
 def _refused(config, error):

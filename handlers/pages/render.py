@@ -2,9 +2,9 @@
 
 import hashlib
 import logging
+import re
 from base64 import b64encode
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from flask import make_response, render_template, request
 
@@ -12,6 +12,9 @@ from handlers.exchange import exchange_of
 
 STYLE = Path(__file__).with_name("templates").joinpath("style.css").read_text()
 STYLE_HASH = b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
+
+# The host with its port, of what has one; the scheme alone of an app's own.
+ORIGIN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?://(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::[0-9]+)?(?=/|\?|#|$)|(?!//))")
 
 log = logging.getLogger("posthorn.pages")
 
@@ -24,7 +27,7 @@ def page(template, status, *, goes_to=None, **values):
 def guarded(response, goes_to=None):
     """No scripts, no pictures, nothing from elsewhere, no frame around it, and no word to anybody of where one came from."""
     # Browsers hold the place to which the answer to a form redirects against form-action as well.
-    onward = "" if goes_to is None else f" {_origin(urlsplit(goes_to))}"
+    onward = "" if goes_to is None else f" {_origin(goes_to)}"
     response.headers["Content-Security-Policy"] = (f"default-src 'none'; style-src 'sha256-{STYLE_HASH}'; "
                                                    f"form-action 'self'{onward}; frame-ancestors 'none'; base-uri 'none'")
     response.headers["Referrer-Policy"] = "no-referrer"
@@ -44,5 +47,7 @@ def away(error):
     return "5"
 
 
-def _origin(url):
-    return f"{url.scheme}://{url.netloc}" if url.netloc else f"{url.scheme}:"
+def _origin(address):
+    """Of an address that somebody may have made up: what does not belong into a policy gives nothing."""
+    found = ORIGIN.match(address)
+    return found[0] if found else ""

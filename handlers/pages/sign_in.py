@@ -16,6 +16,7 @@ METHODS = {SIGN_IN: ["POST"], LINK: ["GET", "HEAD", "POST"], SIGN_OUT: ["POST"]}
 SESSION, FORM = "posthorn-session", "posthorn-form"     # cookies
 ADDRESSES = 10  # that must try wrong passwords all the time to keep a person from theirs; a link lets them in all the same
 WRONG = "This name and password do not go together."
+OVER = "This link does not work: it was used already, or its time is over."
 
 
 def add(app, config):
@@ -29,8 +30,8 @@ def add(app, config):
             if wait := max(buckets.peek(name, limit).retry_after for name, limit in tries):
                 return ask(config, 429, f"Too many tries. Wait {wait} seconds.")
             user = None if "\0" in login else people.by_password(login, password, request.remote_addr)
-            if user is not None:
-                return _begin(config, user, "password", _onward())
+            if user is not None and (begun := _begin(config, user, "password", _onward())):
+                return begun
             # An address that has used up what it has uses up nothing of a person's.
             all(buckets.take(name, limit).taken for name, limit in tries)
             return ask(config, 403, WRONG)
@@ -44,8 +45,7 @@ def add(app, config):
         _check_form(_cookie(config, FORM))
         with with_connection():
             user = people.by_link(request.form.get("token", ""))
-            return page("refused.html", 400, sentence="This link does not work: it was used already, or its time is over.") \
-                if user is None else _begin(config, user, "link", None)
+            return user and _begin(config, user, "link", None) or page("refused.html", 400, sentence=OVER)
 
     @app.post(SIGN_OUT)
     def sign_out():
@@ -83,12 +83,15 @@ def check_form(config):
 
 
 def _begin(config, user, way, onward):
+    """Goes on with a session; None where the user is not any more who signed in."""
+    token = people.begin_session(user, way, request.remote_addr)
+    if token is None:
+        return None
     if onward is None:
         answer = page("signed_in.html", 200, user=user, team=Team.get_by_id(user.team_id))
     else:
         answer = guarded(redirect(onward, 303), request.args.get("redirect_uri") or None)
     lasts = int(people.SESSION_LASTS.total_seconds())
-    token = people.begin_session(user, way, request.remote_addr)
     answer.set_cookie(_name(config, SESSION), token, max_age=lasts, samesite="Lax", **_how(config))
     return answer
 
