@@ -109,8 +109,8 @@ def disable_user(services, user_id, yes, team_id):
     row = user_of(team_of(team_id), user_id)
     sure(f"Disable {row.name}? Their API keys and apps stop working.", yes)
     with database.atomic():
-        people.disable(row)
         _record("user.disabled", row)
+        people.disable(row, audit.typed())
     click.echo("disabled")
 
 

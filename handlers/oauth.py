@@ -114,7 +114,7 @@ class App(ClientMixin):
         return response_type == "code" and bool(self.row.redirect_uris)
 
     def check_grant_type(self, grant_type):
-        return self.row.user_id is not None if grant_type == "client_credentials" else bool(self.row.redirect_uris)
+        return self.row.acts_alone() if grant_type == "client_credentials" else bool(self.row.redirect_uris)
 
 
 class _CodeGrant(AuthorizationCodeGrant):

@@ -8,7 +8,7 @@ from playhouse.postgres_ext import ArrayField, DateTimeTZField
 
 from storage import audit, keys
 from storage.database import database, new_id
-from storage.models import Owned, Row
+from storage.models import Owned, Row, User
 
 CODE_LASTS = timedelta(minutes=1)
 ACCESS_LASTS = timedelta(hours=1)
@@ -48,6 +48,10 @@ class OAuthClient(Row):
         """Whether `secret` is the client's."""
         sound = self.secret is not None and keys.well_formed(secret, ("cs",))
         return sound and hmac.compare_digest(bytes(self.secret), keys.digest(secret))
+
+    def acts_alone(self) -> bool:
+        """Whether the client may act by itself: as a user, who is not disabled."""
+        return User.select().where(User.id == self.user_id, User.disabled_at.is_null()).exists()
 
     def revoke(self):
         """Ends the client with all its tokens; False when it had ended."""
@@ -130,14 +134,16 @@ class Token(Model):
 def use(kind, token: str, oauth_client_id: str):
     """The row (with its `grant`) of a Code or refresh Token of this client, locked for the rest of the transaction.
 
-    None for what is unknown, expired or another client's. One that comes a second time was stolen: its whole grant ends.
+    None for what is unknown, expired, another client's or of a disabled user. One that comes a second time was stolen: its whole
+    grant ends.
     """
     query = kind.select(kind, (kind.expires_at > fn.now()).alias("fresh")).where(kind.digest == keys.digest(token))
     row = (query if kind is Code else query.where(Token.kind == "refresh")).for_update().get_or_none()
     if row is None:
         return None
     theirs = Grant.oauth_client_id == oauth_client_id
-    row.grant = Grant.get_or_none(Grant.id == row.grant_id, theirs, Grant.revoked_at.is_null())
+    enabled = Grant.user_id.in_(User.select(User.id).where(User.disabled_at.is_null()))
+    row.grant = Grant.get_or_none(Grant.id == row.grant_id, theirs, enabled, Grant.revoked_at.is_null())
     if row.grant is not None and row.used_at is not None:
         row.grant.revoke()
         return None

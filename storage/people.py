@@ -10,7 +10,8 @@ from playhouse.postgres_ext import DateTimeTZField
 
 from storage import audit, keys
 from storage.database import database
-from storage.models import User
+from storage.models import ApiKey, User
+from storage.oauth import Grant
 
 # The second of the configurations that OWASP's Password Storage Cheat Sheet holds to be equally strong: little memory for each.
 HASHER = PasswordHasher(time_cost=2, memory_cost=19_456, parallelism=1)
@@ -123,12 +124,16 @@ def end_session(token: str) -> None:
             audit.record(audit.Actor(session.user_id), "user.signed_out", session.user_id, team_id=session.team_id)
 
 
-def disable(user: User) -> None:
-    """Ends everything that works in this user's name: sessions, links, keys and tokens, all at once."""
+def disable(user: User, actor: audit.Actor) -> None:
+    """Ends everything that works in this user's name: sessions, links, keys and grants with their tokens, all at once."""
     with database.atomic():
         User.update(disabled_at=fn.now()).where(User.id == user.id, User.disabled_at.is_null()).execute()
         for kind in (Session, SignInLink):
             kind.delete().where(kind.user_id == user.id).execute()
+        for kind, action in ((ApiKey, "key.revoked"), (Grant, "grant.revoked")):
+            ended = kind.update(revoked_at=fn.now()).where(kind.user_id == user.id, kind.revoked_at.is_null()).returning(kind)
+            for row in ended.execute():
+                audit.record(actor, action, row.id, team_id=row.team_id, mode=row.mode, userId=user.id)
 
 
 def _record_failure(user, address):

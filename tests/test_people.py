@@ -6,12 +6,14 @@ import click
 import pytest
 
 from handlers.identity import sound_redirect
+from storage.audit import Entry
 from storage.database import database
 from storage.models import User
+from storage.oauth import Grant
 from storage.people import Session, SignInLink
 from tests.browser import page
 from tests.commands import posthorn, rows
-from tests.person import BACK, PASSWORD, Person, address, app, can_sign_in, tokens
+from tests.person import (BACK, PASSWORD, Person, address, answered, app, can_sign_in, form, redeem, refresh, tokens)
 from tests.service import Http, start_api
 
 
@@ -134,6 +136,27 @@ def test_disabling_a_user_ends_everything_at_once(environ, member, login):
     assert "this user is disabled" in posthorn(environ, "user", "link", login, "--team", member.team.id, fails=True)
     with database.connection_context():
         assert User.get_by_id(member.user.id).disabled_at is not None
+
+
+def test_apps_of_a_disabled_user_are_told_that_it_is_over(environ, member, login, connection):
+    """And the lists do not say that what ended is in force."""
+    person, (public, _) = Person(member.url), app()
+    given = tokens(member, public, person=person, login=login)
+    code = answered(person.allow(person.open(address(member.url, public))))["code"]
+    own, secret = app(confidential=True, team_id=member.team.id, user_id=member.user.id, redirect_uris=[])
+    alone = {"grant_type": "client_credentials", "client_id": own.id, "client_secret": secret}
+    assert form(member.url, "/oauth/token", alone).status == 200
+    for end in (lambda: User.update(disabled_at=datetime.now(UTC)).where(User.id == member.user.id).execute(),
+                lambda: posthorn(environ, "user", "disable", login, "--team", member.team.id)):
+        end()
+        answers = [refresh(member.url, public, given["refresh_token"]), redeem(member.url, public, code),
+                   form(member.url, "/oauth/token", alone)]
+        assert [(answer.status, answer.body["error"]) for answer in answers] == [
+            (400, "invalid_grant"), (400, "invalid_grant"), (400, "unauthorized_client")]
+    assert all(key["revokedAt"] for key in rows(environ, "key", "list", "--team", member.team.id))
+    assert not Grant.select().where(Grant.user_id == member.user.id, Grant.revoked_at.is_null()).exists()
+    ended = [entry.action for entry in Entry.select().where(Entry.team_id == member.team.id) if entry.action.endswith("revoked")]
+    assert sorted(ended) == ["grant.revoked"] * 3 + ["key.revoked"] * 2
 
 
 @pytest.mark.parametrize("redirect", ["http://agency.example/back", "javascript:alert(1)", "data:text/html,x", "https://",
