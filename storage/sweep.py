@@ -8,16 +8,18 @@ shared, or a database that is the wrong one, costs nobody a file.
 import itertools
 import logging
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from peewee import IntegrityError, fn
 
 from storage import claims
-from storage.database import database, with_connection
+from storage.database import DatabaseAway, database, with_connection
 from storage.media import KEY
 from storage.models import Media
-from storage.objects import PROBE_PREFIX
+from storage.objects import PROBE_PREFIX, StoreUnavailable
+from storage.renditions import Rendition
 
 EVERY = timedelta(minutes=10)               # one round, of all workers together
 BATCH, PAGES, SECONDS = 100, 10, 300.0      # of one round: rows of each kind, pages of the comparison, time
@@ -31,8 +33,10 @@ GONE = "it is no longer in the store"
 OUTLIVED = "it was removed some time after the last post that used it"
 
 # What each step is about. `%(at)s` is now.
-CLAIMED = "state = 'pending' AND created_at < %(at)s - %(first_look)s ORDER BY looked_at NULLS FIRST, created_at"
-LATE = "state = 'pending' AND created_at < %(at)s - %(missing)s AND looked_at > created_at + %(upload)s ORDER BY created_at"
+# No team's uploads, however many, wait behind those of another.
+CLAIMED = """state = 'pending' AND created_at < %(at)s - %(first_look)s
+    ORDER BY row_number() OVER (PARTITION BY team_id ORDER BY looked_at NULLS FIRST, created_at), looked_at NULLS FIRST"""
+LATE = "state = 'pending' AND created_at < %(at)s - %(missing)s AND looked_at > created_at + %(upload)s ORDER BY looked_at"
 REFUSED = "state = 'refused' AND removed_at IS NULL AND created_at < %(at)s - %(settled)s ORDER BY created_at"
 UNUSED = """state = 'ready' AND created_at < %(at)s - %(unused)s
     AND NOT EXISTS (SELECT FROM attachments WHERE media_id = media.id) ORDER BY created_at"""
@@ -46,8 +50,9 @@ TAKE = "UPDATE sweeps SET next_at = now() + %s WHERE name = 'media' AND next_at 
 GO_ON = "UPDATE sweeps SET after = %s WHERE name = 'media'"
 KNOWN = """SELECT key FROM media WHERE key = ANY (%(keys)s) AND removed_at IS NULL
            UNION SELECT key FROM renditions WHERE key = ANY (%(keys)s)"""
-EXPECTED = """SELECT id, key FROM media WHERE state = 'ready' AND created_at < now() - %(settled)s
-              AND key COLLATE "C" > %(after)s AND (%(last)s IS NULL OR key COLLATE "C" <= %(last)s)"""
+BETWEEN = """key COLLATE "C" > %(after)s AND (%(last)s IS NULL OR key COLLATE "C" <= %(last)s)"""
+EXPECTED = f"SELECT id, key FROM media WHERE state = 'ready' AND created_at < now() - %(settled)s AND {BETWEEN}"
+EXPECTED_RENDITIONS = f"SELECT NULL, key FROM renditions WHERE {BETWEEN}"
 
 
 @dataclass(frozen=True)
@@ -114,47 +119,65 @@ class _Run:
 
     def everything(self, after):
         """Takes the steps; gives the key behind which the comparison, that began behind `after`, has to go on."""
-        for media in self._rows(CLAIMED):
-            self._look(media)
-        for media in self._rows(LATE):
-            self._drop(media, "late", Media.state == "pending")
-        for media in self._rows(REFUSED):
-            self._empty(media)
-        for media in self._rows(UNUSED):
-            self._drop(media, "unused", Media.state == "ready")
-        for media in self._rows(f"{FINISHED} ORDER BY created_at") if self._retention.finished is not None else ():
-            self._retire(media)
+        # What others uploaded takes long to look at, if they want it to: the other steps keep half of the time.
+        half = None if self._deadline is None else (time.monotonic() + self._deadline) / 2
+        self._each(CLAIMED, self._look, half)
+        self._each(LATE, self._forget)
+        self._each(REFUSED, self._empty)
+        self._each(UNUSED, lambda media: self._drop(media, "unused", Media.state == "ready"))
+        if self._retention.finished is not None:
+            self._each(f"{FINISHED} ORDER BY created_at", self._retire)
         return self._compare(after)
 
-    def _rows(self, which):
+    def _each(self, which, step, deadline=None):
         with with_connection():
             ids = self._ids(f"{which} LIMIT %(limit)s")
-            rows = list(Media.select().where(Media.id.in_(ids)).order_by(Media.created_at))
-        return itertools.takewhile(lambda _: self._in_time(), rows)
+            rows = {media.id: media for media in Media.select().where(Media.id.in_(ids))}
+        for media_id in filter(rows.get, ids):
+            if not self._in_time(deadline):
+                return
+            with self._alone(media_id):
+                step(rows[media_id])
+
+    @contextmanager
+    def _alone(self, what):
+        """What fails with one file costs the others nothing, now and in the next round; a store that is away ends the run."""
+        try:
+            yield
+        except DatabaseAway:
+            raise
+        except Exception as error:
+            if isinstance(error, StoreUnavailable) and not self._objects.ready():
+                raise
+            self._log.warning("%s is left for another time: %s: %s", what, type(error).__name__, error)
 
     def _ids(self, which, **values):
         keep = self._retention
         values |= {"at": self._at, "first_look": FIRST_LOOK, "upload": UPLOAD, "settled": SETTLED, "missing": keep.missing,
                    "unused": keep.unused, "finished": keep.finished, "limit": self._limit}
-        return _column(f"SELECT id FROM media WHERE {which}", values)
+        return [row[0] for row in database.execute_sql(f"SELECT id FROM media WHERE {which}", values).fetchall()]
 
-    def _in_time(self):
-        return self._deadline is None or time.monotonic() < self._deadline
+    def _in_time(self, deadline=None):
+        deadline = deadline or self._deadline
+        return deadline is None or time.monotonic() < deadline
 
     def _look(self, media):
-        try:
-            verdict = claims.look(self._objects, media)
-        except RuntimeError as error:
-            self._log.warning("%s could not be looked at: %s", media.id, error)
-            verdict = None
-        if verdict is not None:
-            name = "refused" if verdict.facts is None else "ready"
-            setattr(self.swept, name, getattr(self.swept, name) + 1)
+        if not self._dry:
+            with with_connection():     # before the look: a file that ends this process is not the next one's first
+                _mark(media.id, looked_at=fn.now())
+        verdict = claims.look(self._objects, media)
+        if verdict is None:
+            return
+        name = "refused" if verdict.facts is None else "ready"
+        setattr(self.swept, name, getattr(self.swept, name) + 1)
         if not self._dry:
             with with_connection():
-                Media.update(looked_at=fn.now()).where(Media.id == media.id).execute()
-                if verdict is not None:
-                    media.settle(verdict.facts, verdict.refusal)
+                media.settle(verdict.facts, verdict.refusal)
+
+    def _forget(self, media):
+        # It may have arrived, and have been looked at in vain.
+        if self._objects.stat(media.key) is None:
+            self._drop(media, "late", Media.state == "pending")
 
     def _drop(self, media, name, still):
         """Removes the row, and then what it has in the store."""
@@ -216,25 +239,35 @@ class _Run:
             teams = _column("SELECT id FROM teams WHERE id = ANY (%(ids)s)", {"ids": list(set(owners.values()))})
         for key, size in old:
             if key.startswith(PROBE_PREFIX) or (key not in known and owners.get(key) in teams):
-                self.swept.orphans += 1
-                self.swept.orphan_bytes += size
-                if not self._dry:
-                    self._objects.delete(key)
+                with self._alone(key):
+                    if not self._dry:
+                        self._objects.delete(key)
+                    self.swept.orphans += 1
+                    self.swept.orphan_bytes += size
 
     def _refuse_lost(self, there, after, last):
+        values = {"settled": SETTLED, "after": after, "last": last}
         with with_connection():
-            rows = database.execute_sql(EXPECTED, {"settled": SETTLED, "after": after, "last": last}).fetchall()
+            rows = database.execute_sql(f"{EXPECTED} UNION ALL {EXPECTED_RENDITIONS}", values).fetchall()
         lost = [(media_id, key) for media_id, key in rows if key not in there]
         if len(lost) > max(FEW, len(rows) / 2):
             self.swept.doubts.append(f"{len(lost)} of {len(rows)} files are not in the store; nothing is done about them: is "
                                      "S3_BUCKET the right one?")
             return
         for media_id, key in lost:
-            if self._objects.stat(key) is None:
-                self.swept.lost += 1
-                if not self._dry:
-                    with with_connection():
-                        _mark(media_id, state="refused", refusal=GONE)
+            with self._alone(key):
+                if self._objects.stat(key) is None:
+                    self._lose(media_id, key)
+
+    def _lose(self, media_id, key):
+        """A file is refused; what was made of one (`media_id` None) can be made again."""
+        self.swept.lost += media_id is not None
+        if not self._dry:
+            with with_connection():
+                if media_id is None:
+                    Rendition.delete().where(Rendition.key == key).execute()
+                else:
+                    _mark(media_id, state="refused", refusal=GONE)
 
 
 def _take_renditions(media):

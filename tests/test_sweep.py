@@ -11,7 +11,7 @@ from storage import claims
 from storage.database import database, new_id, with_connection
 from storage.media import new_key
 from storage.models import Media, Team, User
-from storage.objects import Objects
+from storage.objects import Objects, StoreUnavailable
 from storage.posts import Attachment
 from storage.renditions import Rendition
 from storage.sweep import Retention, Sweep
@@ -36,6 +36,9 @@ class Shelf(dict):
     """What a sweep needs of a store, with nothing on it but what the test has put there: key -> bytes, all an hour old."""
 
     stat = dict.get
+
+    def ready(self):
+        return True
 
     def delete(self, key):
         self.pop(key, None)
@@ -145,6 +148,87 @@ def test_every_claim_has_its_turn(team, monkeypatch):
     assert looked == [2, 4, 5]
 
 
+class _Stubborn(Shelf):
+    """A store that does not give or remove one of its objects."""
+
+    def __init__(self, key, away=False):
+        super().__init__()
+        self._key, self._away = key, away
+
+    def ready(self):
+        return not self._away
+
+    def _ask(self, key):
+        if key == self._key:
+            raise StoreUnavailable("the object store refused (AccessDenied)")
+
+    def stat(self, key):
+        return self._ask(key) or self.get(key)
+
+    def delete(self, key):
+        self._ask(key)
+        super().delete(key)
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), RuntimeError("the child failed"), KeyError("?")])
+def test_an_upload_that_cannot_be_looked_at_stops_no_other_and_is_kept(objects, team, monkeypatch, error):
+    first, second = (stored(objects, team, state="pending", age=age) for age in (timedelta(hours=25), timedelta(minutes=20)))
+    look = claims.look
+
+    def broken(objects, media):
+        if media.id == first.id:
+            raise error
+        return look(objects, media)
+
+    monkeypatch.setattr(claims, "look", broken)
+    swept = sweep(objects)
+    assert (swept.ready, swept.late, now(second)[0], now(first)[0]) == (1, 0, "ready", "pending")
+    assert objects.stat(first.key) and Media.get_by_id(first.id).looked_at is not None
+
+
+def test_an_object_that_the_store_holds_fast_stops_nothing(team):
+    media = stored(Shelf(), team, state="pending", age=timedelta(minutes=30), there=False)
+    refused = stored(Shelf(), team, state="refused", age=2 * DAY)
+    orphan = stored(Shelf(), team, row=False)
+    shelf = _Stubborn(orphan)
+    lost, other = stored(shelf, team, there=False, age=DAY), stored(shelf, team, row=False)
+    shelf[orphan] = 1
+    assert sweep(shelf, missing=timedelta(0)).orphans == 1 and orphan in shelf and other not in shelf
+    assert now(lost)[0] == "refused"
+    assert sweep(_Stubborn(media.key)).emptied == 1 and now(refused)[2] and now(media)[0] == "pending"
+    with pytest.raises(StoreUnavailable):
+        sweep(_Stubborn(media.key, away=True))
+
+
+def test_slow_looks_leave_time_for_the_rest(team, monkeypatch):
+    clock, shelf = [0.0], Shelf()
+
+    def look(objects, media):
+        clock[0] += 10
+
+    monkeypatch.setattr("storage.sweep.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr(claims, "look", look)
+    for _ in range(40):
+        stored(shelf, team, state="pending", age=timedelta(hours=1))
+    stored(shelf, team, age=40 * DAY)
+    due(0)
+    assert Sweep(shelf, Retention()).round().unused == 1 and clock == [150.0]
+
+
+def test_no_team_waits_for_the_uploads_of_another(team, monkeypatch):
+    monkeypatch.setattr("storage.sweep.BATCH", 2)
+    shelf, other = Shelf(), SimpleNamespace(**vars(team))
+    other.team_id = Team.add(name="O").id
+    other.user_id = User.add(team_id=other.team_id, name="U").id
+    for _ in range(5):
+        stored(shelf, team, state="pending", age=timedelta(hours=2), there=False)
+    mine = stored(shelf, other, state="pending", age=timedelta(hours=1), there=False)
+    due(0)
+    Sweep(shelf, Retention()).round()
+    assert Media.get_by_id(mine.id).looked_at is not None
+    mine.delete_instance()
+
+
 def test_an_upload_that_never_arrived_is_forgotten(objects, team):
     old, arrived, unlooked = (stored(objects, team, state="pending", age=2 * DAY, there=False),
                               stored(objects, team, state="pending", age=2 * DAY),
@@ -218,6 +302,20 @@ def test_rows_without_an_object_are_refused(team):
     assert sweep(shelf).lost == 1
     assert now(rows[0]) == ("refused", "it is no longer in the store", False)
     assert {now(row) for row in (*rows[1:], fresh)} == {("ready", None, False)}
+
+
+def test_a_rendition_without_an_object_is_forgotten_and_made_again(team):
+    shelf = Shelf()
+    rows = [stored(shelf, team, age=DAY) for _ in range(2)]
+    keys = [made(media, team, shelf) for media in rows]
+    del shelf[keys[0]]
+
+    def known():
+        return {row.key for row in Rendition.select().where(Rendition.team_id == team.team_id)}
+
+    assert sweep(shelf, dry_run=True).lost == 0 and known() == set(keys)
+    assert sweep(shelf).lost == 0 and known() == {keys[1]}
+    assert {now(media)[0] for media in rows} == {"ready"}
 
 
 def test_a_wrong_bucket_costs_no_file(team):
