@@ -1,4 +1,6 @@
-"""The server's side of a connection, which nobody holds by sending nothing, or next to nothing."""
+"""The server's side of a connection, which nobody holds by sending nothing, or next to nothing, nor by taking nothing."""
+
+import socket
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -10,12 +12,14 @@ class Prompt(HttpToolsProtocol):
     """
 
     SECONDS = 15.0
+    UNTAKEN = 60_000    # milliseconds after which the system drops a reader for whom something waits, closed by us or not
 
     _late = None
 
     def connection_made(self, transport):
         """Called by the event loop."""
         super().connection_made(transport)
+        transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, self.UNTAKEN)
         self._expect()
 
     def data_received(self, data):

@@ -15,7 +15,12 @@ LONG = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n"
 
 
 class Hasty(Prompt):
-    SECONDS = 0.2
+    SECONDS, UNTAKEN = 0.2, 200
+    lost = []
+
+    def connection_lost(self, exc):
+        self.lost.append(exc)
+        super().connection_lost(exc)
 
 
 async def answer(scope, receive, send):
@@ -87,3 +92,19 @@ def test_a_body_that_does_not_arrive_is_refused_in_time(monkeypatch):
     request = incoming.read(operation, {"type": "http", "headers": headers}, part)
     refusal = asyncio.run(request).refusal
     assert isinstance(refusal, RequestTimeout) and refusal.headers == {"Connection": "close"}
+
+
+def test_who_takes_nothing_is_dropped_with_what_waits_for_him():
+    async def cut_short(scope, receive, send):
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"90000000")]})
+        await send({"type": "http.response.body", "body": bytes(50_000_000), "more_body": True})
+
+    async def talk(reader, writer):
+        writer.transport.pause_reading()
+        writer.write(ASKED)
+        while not Hasty.lost:
+            await asyncio.sleep(0.01)
+        return True
+
+    Hasty.lost.clear()
+    assert asyncio.run(served(talk, cut_short))
