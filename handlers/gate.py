@@ -12,6 +12,8 @@ from handlers.exchange import KEY, Exchange
 BODY_CAP = 262_144      # bytes of a JSON body
 HEADERS = 100
 HEADER_CAP = 16_384     # bytes of the name and value of one header
+VERSIONS = ("1.1", "1.0")
+HOST = re.compile(r"([A-Za-z0-9._-]{1,255}|\[[0-9A-Fa-f:.]{2,45}\])(:[0-9]{0,5})?")
 REQUEST_ID = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
@@ -55,23 +57,34 @@ class Paths:
 
     async def __call__(self, scope, receive, send):
         if scope["type"] == "http":
-            self.check(scope["method"], scope["path"], Headers(scope=scope))
+            headers = Headers(scope=scope)
+            self._check_http(scope, headers)
+            self._check_path(scope)
+            self._check_terms(headers)
         await self.app(scope, receive, send)
 
-    def check(self, method, path, headers):
+    def _check_http(self, scope, headers):
         if len(headers.raw) > HEADERS or any(len(name) + len(value) > HEADER_CAP for name, value in headers.raw):
             raise HeadersTooLarge(f"at most {HEADERS} headers of {HEADER_CAP} bytes each are taken")
+        if scope["http_version"] not in VERSIONS:
+            raise BadRequest("the version of HTTP must be 1.1 or 1.0")
         hosts = headers.getlist("host")
-        if len(hosts) != 1 or not hosts[0]:
-            raise BadRequest("exactly one Host header is needed")
-        methods = self.beside.get(path) or self.contract.methods(path)
+        if len(hosts) != 1 or not HOST.fullmatch(hosts[0]):
+            raise BadRequest("exactly one Host header is needed, with a name or an address")
+
+    def _check_path(self, scope):
+        method, path = scope["method"], scope["path"]
+        # A slash that is written as an escape parts nothing: what a proxy took for one name is not several to us.
+        methods = [] if b"%2f" in scope["raw_path"].lower() else self.beside.get(path) or self.contract.methods(path)
         if not methods:
             raise NotFound("there is nothing at this path")
         if method not in methods:
             raise MethodNotAllowed(f"this path takes {', '.join(methods)}", headers={"Allow": ", ".join(methods)})
-        if headers.get("expect", "100-continue").lower() != "100-continue":
+
+    def _check_terms(self, headers):
+        if any(value.lower() != "100-continue" for value in headers.getlist("expect")):
             raise ExpectationFailed("the only expectation that can be met is 100-continue")
-        if headers.get("content-encoding", "identity").lower() != "identity":
+        if any(value.lower() != "identity" for value in headers.getlist("content-encoding")):
             raise UnsupportedMediaType("bodies are taken without a Content-Encoding")
 
 

@@ -2,7 +2,10 @@
 
 import socket
 
+from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+HEAD_CAP = 262_144      # bytes that are read of a head, or of anything else that is no body
 
 
 class Prompt(HttpToolsProtocol):
@@ -15,6 +18,7 @@ class Prompt(HttpToolsProtocol):
     UNTAKEN = 60_000    # milliseconds after which the system drops a reader for whom something waits, closed by us or not
 
     _late = None
+    _unread = 0     # bytes that came since a head was whole or a piece of a body was found: the parser keeps them
 
     def connection_made(self, transport):
         """Called by the event loop."""
@@ -26,17 +30,54 @@ class Prompt(HttpToolsProtocol):
         """Called by the event loop; uvicorn takes any byte for a sign of life."""
         if self._late is None:
             self._expect()
-        super().data_received(data)
+        self._unset_keepalive_if_required()
+        self._unread += len(data)
+        if self._unread > HEAD_CAP:
+            return self.send_400_response("The head of the request is too long.")
+        try:
+            self.parser.feed_data(data)
+        except HttpParserUpgrade as offer:
+            self._decline(data[offer.args[0]:])
+        except HttpParserError:
+            self.send_400_response("Invalid HTTP request received.")
+
+    def on_headers_complete(self):
+        """Called by the parser. What follows the body as a trailer is no header of the request."""
+        self._unread = 0
+        if not self._offers():
+            super().on_headers_complete()
+            self.headers = []
+
+    def on_body(self, body):
+        """Called by the parser."""
+        self._unread = 0
+        super().on_body(body)
 
     def on_message_complete(self):
         """Called by the parser at the end of a request."""
-        self._forget()
-        super().on_message_complete()
+        if not self._offers():
+            self._forget()
+            self._unread = 0
+            super().on_message_complete()
 
     def connection_lost(self, exc):
         """Called by the event loop."""
         self._forget()
         super().connection_lost(exc)
+
+    def _offers(self):
+        return self.parser.should_upgrade() and self.parser.get_method() != b"CONNECT"
+
+    def _decline(self, rest):
+        """Reads the request once more without the offer of another protocol, such as Java's HTTP client makes with its first.
+
+        The parser takes what follows such a head for that protocol: the body would be lost.
+        """
+        line = b"%s %s HTTP/%s" % (self.parser.get_method(), self.url, self.parser.get_http_version().encode())
+        headers = [b"%s: %s" % header for header in self.headers if header[0] != b"upgrade"]
+        self.parser = HttpRequestParser(self)       # the old one takes nothing more where the connection is to end
+        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
+        self.data_received(b"\r\n".join([line, *headers, b"", b""]) + rest)
 
     def _expect(self):
         self._late = self.loop.call_later(self.SECONDS, self._give_up)

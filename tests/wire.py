@@ -13,7 +13,7 @@ def raw(url, *requests):
     parts = urlsplit(url)
     with socket.create_connection((parts.hostname, parts.port), timeout=20) as sock, sock.makefile("rb") as reader:
         sock.sendall(b"".join(requests))
-        answers = [_read(reader, request.startswith(b"HEAD ")) for request in requests]
+        answers = [read(reader, request.startswith(b"HEAD ")) for request in requests]
     return answers[0] if len(answers) == 1 else answers
 
 
@@ -42,7 +42,7 @@ def refused(answer, status, code):
     return True
 
 
-def _read(reader, bodiless):
+def read(reader, bodiless=False):
     """The next final answer on a connection."""
     status = 100
     while status == 100:

@@ -29,7 +29,7 @@ def broken(after):
 
 
 def changed(*change):
-    """The released document with one value changed: the way to it, and what it becomes (GONE, a value, or what a function makes)."""
+    """The released document with one value changed: the way to it, and what it becomes (a value, GONE, or by a function)."""
     *way, name, value = change
     document = copy.deepcopy(BEFORE)
     node = reduce(lambda node, step: node[step], way, document)

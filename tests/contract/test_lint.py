@@ -36,7 +36,7 @@ def test_without_the_exceptions_spectral_finds_what_they_name_and_no_more(tmp_pa
     found = {(pointer(finding["path"]), finding["code"]) for finding in spectral(tmp_path / "bare.yaml")}
     hidden = {(place, rule): [at for at, code in found if code == rule and at.startswith(place)] for place, rule in EXCEPTED}
     assert all(hidden.values()), hidden
-    assert {(at, code) for at, code in found if not any(code == rule and at.startswith(place) for place, rule in EXCEPTED)} == set()
+    assert len(found) == sum(map(len, hidden.values()))
 
 
 def test_redocly_finds_nothing():
