@@ -5,9 +5,10 @@ import sys
 from importlib.metadata import version
 
 import click
+from peewee import ProgrammingError
 
 from handlers.config import ConfigError
-from storage.database import DatabaseAway
+from storage.database import DatabaseAway, is_unmigrated
 from storage.embedded import StartFailed
 from storage.objects import StoreUnavailable
 
@@ -47,5 +48,9 @@ def main():
         sys.exit(f"posthorn: {error}")
     except DatabaseAway:
         sys.exit("posthorn: the database does not answer: look at DATABASE_URL")
+    except ProgrammingError as error:
+        if not is_unmigrated(error):
+            raise
+        sys.exit("posthorn: tables are missing in the database: run `posthorn migrate`, if DATABASE_URL is the right one")
     except StoreUnavailable as error:
         sys.exit(f"posthorn: {error}: look at S3_ENDPOINT_URL and the other S3 settings")

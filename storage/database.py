@@ -8,9 +8,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg2
-from peewee import InterfaceError, InternalError, OperationalError
+from peewee import InterfaceError, InternalError, OperationalError, ProgrammingError
 from playhouse.migrations import Runner
 from playhouse.pool import MaxConnectionsExceeded, PooledPostgresqlDatabase
+from psycopg2.errors import UndefinedColumn, UndefinedTable
 from psycopg2.extensions import parse_dsn
 
 MIGRATIONS = Path(__file__).with_name("migrations")
@@ -74,6 +75,11 @@ def pending_migrations() -> list[str]:
     """The names of the migrations that are missing in the database."""
     runner = Runner(database, str(MIGRATIONS), table_name="schema_migrations")
     return [migration.name for migration in runner.status() if not migration.applied]
+
+
+def is_unmigrated(error: ProgrammingError) -> bool:
+    """Whether it says that the database lacks a table or a column: ours are all there when every migration was applied."""
+    return isinstance(getattr(error, "orig", None), UndefinedTable | UndefinedColumn)
 
 
 @contextmanager

@@ -165,15 +165,21 @@ class Fetcher:
         Broken, TooLarge over `max_bytes`, and BadStatus when the last answer is not 200.
         """
         end = monotonic() + timeouts.total
-        for _ in range(MAX_REDIRECTS + 1):
-            with self.open("GET", url, timeouts=replace(timeouts, total=end - monotonic())) as response:
-                location = response.headers.get("Location")
-                if response.status in _REDIRECTS and location:
-                    url = _destination(response.url, location)
-                    continue
-                if response.status != 200:
-                    raise BadStatus(response.status)
-                return _save(response, file, max_bytes)
+        try:
+            for _ in range(MAX_REDIRECTS + 1):
+                with self.open("GET", url, timeouts=replace(timeouts, total=end - monotonic())) as response:
+                    location = response.headers.get("Location")
+                    if response.status in _REDIRECTS and location:
+                        url = _destination(response.url, location)
+                        continue
+                    if response.status != 200:
+                        raise BadStatus(response.status)
+                    return _save(response, file, max_bytes)
+        except Unreachable:
+            # No address is tried when there is no time left for it, which says nothing about the address.
+            if monotonic() < end:
+                raise
+            raise TooSlow("the other server did not answer in time") from None
         raise Refused(f"the URL redirects more than {MAX_REDIRECTS} times")
 
     def _admit(self, text, ports):

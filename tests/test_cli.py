@@ -65,3 +65,14 @@ def test_a_database_that_is_away_ends_in_one_sentence(environ):
     assert posthorn({**environ, "DATABASE_URL": "nonsense"}, "migrate", fails=True) == "posthorn: DATABASE_URL is not a PostgreSQL connection URL"
     assert posthorn({"PATH": environ["PATH"], "HOME": "/nowhere"}, "serve", fails=True).startswith("posthorn: DATABASE_URL is not set")
     assert posthorn(environ, "migrate") == "nothing to do\n"
+
+
+def test_a_database_that_was_not_migrated_is_named(environ, connection):
+    connection.execute_sql("CREATE DATABASE unmigrated")
+    settings = {**environ, "DATABASE_URL": environ["DATABASE_URL"].replace("/postgres?", "/unmigrated?")}
+    try:
+        for command in (["media", "sweep"], ["team", "list"], ["audit", "list"]):
+            said = posthorn(settings, *command, fails=True)
+            assert said.startswith("posthorn: tables are missing in the database: run `posthorn migrate`") and "\n" not in said
+    finally:
+        connection.execute_sql("DROP DATABASE unmigrated WITH (FORCE)")

@@ -8,7 +8,7 @@ from time import sleep
 import pytest
 
 from storage.fetch import (MAX_REDIRECTS, USER_AGENT, WEB_PORTS, BadStatus, Broken, Download, Fetcher, Refused,
-                           Timeouts, TooLarge, Unreachable)
+                           Timeouts, TooLarge, TooSlow, Unreachable)
 from tests.fetching import (OK, PUBLIC, QUICK, SYSTEM_TRUST, UNREACHED, allowing, ask, connects, download, redirect, serve,
                             took_less_than, with_lines)   # two are fixtures
 
@@ -233,6 +233,19 @@ def test_one_deadline_holds_for_all_redirects_together(serve):
     server = serve(answer)
     with took_less_than(1), pytest.raises(Broken, match="in time"):
         download(server, timeouts=Timeouts(total=0.5))
+
+
+def test_a_deadline_that_ends_between_two_hops_is_one_of_the_other_server(serve):
+    lookups = iter([None, threading.Event()])
+
+    def resolve(name):
+        if gate := next(lookups):
+            gate.wait(2)
+        return ["127.0.0.1"]
+
+    server = serve(redirect("/"))
+    with took_less_than(1), pytest.raises(TooSlow, match="in time"):
+        download(server, resolve=resolve, timeouts=Timeouts(total=0.4))
 
 
 # No connection, so that surely nothing was sent
