@@ -52,7 +52,8 @@ class Pinterest(OAuthPlatform):
     """A Pinterest account, whose Pins go to one of its boards.
 
     Tags of products, sponsors, and several files in one Pin other than images are closed to apps like ours; comments have no
-    API, and what the `index` of a carousel does is not documented. Images are fetched by Pinterest: sent inside the request, one of 20 MB would have to be held whole, as text.
+    API, and what the `index` of a carousel does is not documented. Images are fetched by Pinterest: sent inside the request,
+    one of 20 MB would have to be held whole, as text.
     """
 
     name = "pinterest"

@@ -14,13 +14,13 @@ from tests.standins.gbp import CREATE, ERRORS, LIST, READ
 CONTENT = Content("Fresh bread from 7", post_type="update", key="k-1")
 NAME = "accounts/111/locations/222/localPosts/1"
 ADDRESS = "https://local.google.com/place?id=1&use=posts&lpsid=1"
-LONG_AGO = 700.0
+LONG_AGO, STEPS = 700.0, 100
 
 
 def finished(gbp, cafe, outcome):
     """What a post becomes that is processed, and the seconds waited for it."""
     waits = []
-    while isinstance(outcome, Processing):
+    while isinstance(outcome, Processing) and len(waits) < STEPS:
         waits.append(outcome.after)
         outcome = gbp.check(cafe, json.loads(json.dumps(outcome.receipt)))
     return outcome, waits

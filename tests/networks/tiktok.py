@@ -9,6 +9,7 @@ from tests.live import MP4, fixtures, image, part_of, prepared, video
 from tests.standins.tiktok import TikTokServer
 from tests.standins.tiktok_errors import PHOTO, UPLOAD
 
+STEPS = 100         # of asking; more would be a loop
 SCOPES = "user.info.basic,video.publish,video.upload"
 TOKEN, REFRESH_TOKEN = "act.canary-access", "rft.canary-refresh"
 LEVEL = {"privacyLevel": "PUBLIC_TO_EVERYONE"}
@@ -99,7 +100,9 @@ def stored(receipt):
 
 def settled(tiktok, account, outcome):
     """What comes of a post after all the asking."""
-    while isinstance(outcome, Processing):
+    for _ in range(STEPS):
+        if not isinstance(outcome, Processing):
+            break
         outcome = tiktok.check(account, stored(outcome.receipt))
     return outcome
 
