@@ -101,3 +101,17 @@ def published(platform, account, content):
     """What comes of a post that has no problems."""
     assert platform.problems(content, account) == []
     return platform.publish(account, content, prepared(platform, account, content))
+
+
+def made_public(platform, account, content):
+    """The receipt with which the publisher goes on after a post that is public."""
+    receipt = prepared(platform, account, content)
+    outcome = platform.publish(account, content, receipt)
+    return {**receipt, "public": {"id": outcome.id, "url": outcome.url}}
+
+
+def followed(platform, account, content, receipt):
+    """The last receipt of what follows a post, stored as JSON after each step."""
+    for step in platform.follow(account, content, receipt):
+        receipt = json.loads(json.dumps(step))
+    return receipt

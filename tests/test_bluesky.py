@@ -6,7 +6,7 @@ import pytest
 
 from platforms.base import Absent, Content, Published, Waiting
 from platforms.errors import Rejected, Unavailable, Unconfirmed
-from tests.live import MP4, PNG, image, prepared, published, video
+from tests.live import MP4, PNG, followed, image, made_public, prepared, published, video
 from tests.networks.bluesky import VTT, ann, bluesky, net  # fixtures
 
 PUT, APPLY, UPLOAD = "com.atproto.repo.putRecord", "com.atproto.repo.applyWrites", "com.atproto.repo.uploadBlob"
@@ -121,9 +121,7 @@ def test_subtitles(net, bluesky, ann):
 
 def test_hidden_tags_are_of_the_first_part_of_a_thread_alone(net, bluesky, ann):
     content = Content("one", options={"tags": ["bread", "Brötchen"], "thread": ["two"]})
-    receipt = prepared(bluesky, ann, content)
-    result = bluesky.publish(ann, content, receipt)
-    list(bluesky.follow(ann, content, {**receipt, "public": {"id": result.id, "url": result.url}}))
+    followed(bluesky, ann, content, made_public(bluesky, ann, content))
     assert [post["record"].get("tags") for post in net.posts] == [["bread", "Brötchen"], None]
 
 
@@ -133,12 +131,10 @@ def test_an_answer_names_the_beginning_of_the_conversation_and_so_does_its_threa
     answer = net.add_post(ann.platform_id, "two", reply={"root": names[0], "parent": names[0]})
     address = f"https://bsky.app/profile/ann.test/post/{answer['rkey']}" if web else answer["uri"]
     content = Content("three", options={"replyToUri": address, "thread": ["four"]})
-    receipt = prepared(bluesky, ann, content)
-    result = bluesky.publish(ann, content, receipt)
-    list(bluesky.follow(ann, content, {**receipt, "public": {"id": result.id, "url": result.url}}))
+    followed(bluesky, ann, content, made_public(bluesky, ann, content))
     replies = [post["record"]["reply"] for post in net.posts[2:]]
     assert [one["root"] for one in replies] == names * 2
-    assert [one["parent"]["uri"] for one in replies] == [answer["uri"], result.id]
+    assert [one["parent"]["uri"] for one in replies] == [answer["uri"], net.posts[2]["uri"]]
 
 
 @pytest.mark.parametrize("option, rule", [("quoteUri", "quote"), ("replyToUri", "reply")])

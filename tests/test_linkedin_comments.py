@@ -1,12 +1,10 @@
 """The first comment on LinkedIn, which follows a post and is public at once."""
 
-import json
-
 import pytest
 
 from platforms.base import Content
 from platforms.errors import PermissionMissing, PlatformError, Rejected, Unavailable, Unconfirmed
-from tests.live import prepared
+from tests.live import followed, made_public
 from tests.networks.linkedin import ann, linkedin, net, page  # fixtures
 from tests.standins.linkedin_rules import COMMENT
 
@@ -19,25 +17,11 @@ def post(sent_ago=5.0):
     return Content("hi", options={"firstComment": TEXT}, key="k-1", sent_ago=sent_ago)
 
 
-def public(linkedin, account):
-    """The receipt with which the publisher goes on after the post."""
-    receipt = prepared(linkedin, account, post())
-    outcome = linkedin.publish(account, post(), receipt)
-    return {**receipt, "public": {"id": outcome.id, "url": outcome.url}}
-
-
-def followed(linkedin, account, content, receipt):
-    """The last receipt of what follows a post."""
-    for receipt in linkedin.follow(account, content, receipt):
-        receipt = json.loads(json.dumps(receipt))
-    return receipt
-
-
 @pytest.mark.parametrize("who", ["ann", "page"])
 def test_a_comment_is_written_as_it_is(net, linkedin, request, who):
     author = request.getfixturevalue(who)
     assert linkedin.problems(post(), author) == [] and "firstComment" in linkedin.follow_options
-    receipt = followed(linkedin, author, post(), public(linkedin, author))
+    receipt = followed(linkedin, author, post(), made_public(linkedin, author, post()))
     [comment] = net.comments
     assert comment["message"] == {"text": TEXT} and comment["object"] == net.posts[0]["id"]
     assert comment["actor"] == author.platform_id and receipt["comment"] == comment["id"]
@@ -46,14 +30,14 @@ def test_a_comment_is_written_as_it_is(net, linkedin, request, who):
 
 
 def test_it_is_stored_that_a_comment_is_about_to_be_sent(net, linkedin, ann):
-    steps = linkedin.follow(ann, post(7.0), public(linkedin, ann))
+    steps = linkedin.follow(ann, post(7.0), made_public(linkedin, ann, post()))
     assert next(steps)["commentAt"] == pytest.approx(7, abs=2) and not net.comments
     assert next(steps)["commentAt"] is None and len(net.comments) == 1
 
 
 def test_a_post_that_takes_no_comment_yet_gets_it_later(net, linkedin, ann):
     net.shy = 2
-    receipt = public(linkedin, ann)
+    receipt = made_public(linkedin, ann, post())
     for _ in range(2):
         with pytest.raises(Unavailable) as caught:
             for receipt in linkedin.follow(ann, post(), receipt):
@@ -64,7 +48,7 @@ def test_a_post_that_takes_no_comment_yet_gets_it_later(net, linkedin, ann):
 
 
 def test_a_post_that_takes_no_comment_for_long_gets_none(net, linkedin, ann):
-    receipt = public(linkedin, ann)
+    receipt = made_public(linkedin, ann, post())
     net.fail("comment_too_early")
     with pytest.raises(Rejected):
         followed(linkedin, ann, post(600.0), receipt)
@@ -74,7 +58,7 @@ def test_a_post_that_takes_no_comment_for_long_gets_none(net, linkedin, ann):
     ({"drop_answer": True}, True), ({"drop_before": True}, False), ({"status": 503}, False),
     ({"status": 201, "body": "<html>", "acts": True}, True)])
 def test_a_comment_of_a_page_in_doubt_is_looked_for(net, linkedin, page, fault, there):
-    receipt = public(linkedin, page)
+    receipt = made_public(linkedin, page, post())
     net.fault(COMMENT, **fault)
     with pytest.raises(Unconfirmed):
         for receipt in linkedin.follow(page, post(5.0), receipt):
@@ -89,7 +73,7 @@ def test_a_comment_of_a_page_in_doubt_is_looked_for(net, linkedin, page, fault, 
 
 
 def test_comments_that_only_resemble_ours_are_not_taken_for_it(net, linkedin, page):
-    receipt = {**public(linkedin, page), "commentAt": 5.0}
+    receipt = {**made_public(linkedin, page, post()), "commentAt": 5.0}
     for actor, text in (("urn:li:person:bob", TEXT), (page.platform_id, "other")):
         net.comments.append({"id": "1", "actor": actor, "object": net.posts[0]["id"], "message": {"text": text}})
     followed(linkedin, page, post(LONG_AGO), receipt)
@@ -97,7 +81,7 @@ def test_comments_that_only_resemble_ours_are_not_taken_for_it(net, linkedin, pa
 
 
 def test_a_comment_of_a_member_in_doubt_is_never_sent_again(net, linkedin, ann):
-    receipt = public(linkedin, ann)
+    receipt = made_public(linkedin, ann, post())
     net.fault(COMMENT, drop_answer=True)
     with pytest.raises(Unconfirmed):
         for receipt in linkedin.follow(ann, post(), receipt):
@@ -108,7 +92,7 @@ def test_a_comment_of_a_member_in_doubt_is_never_sent_again(net, linkedin, ann):
 
 
 def test_a_page_that_is_full_proves_nothing(net, linkedin, page):
-    receipt = {**public(linkedin, page), "commentAt": 5.0}
+    receipt = {**made_public(linkedin, page, post()), "commentAt": 5.0}
     other = {"id": "1", "actor": "urn:li:person:x", "object": net.posts[0]["id"], "message": {"text": "hello"}}
     net.comments += [other] * 100
     with pytest.raises(Rejected) as caught:
@@ -120,7 +104,7 @@ def test_a_page_that_is_full_proves_nothing(net, linkedin, page):
     ("access_denied", PermissionMissing), ("comment_throttled", Unavailable), ("missing_field", Rejected),
     ("unavailable", Unconfirmed), ("day_quota", Unavailable)])
 def test_errors_of_commenting(net, linkedin, ann, row, expected):
-    receipt = public(linkedin, ann)
+    receipt = made_public(linkedin, ann, post())
     net.fail(row, endpoint=COMMENT)
     with pytest.raises(PlatformError) as caught:
         for receipt in linkedin.follow(ann, post(), receipt):

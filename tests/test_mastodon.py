@@ -9,7 +9,7 @@ import pytest
 from platforms.base import Absent, Content, Published, Waiting
 from platforms.errors import Disconnected, PermissionMissing, PlatformError, Rejected, Unavailable, Unconfirmed
 from platforms.mastodon import Mastodon
-from tests.live import account, image, prepared, published, tried, video
+from tests.live import account, followed, image, made_public, prepared, published, tried, video
 from tests.networks.mastodon import TOKEN, ann, mastodon, net  # fixtures
 
 POST, UPLOAD, READ_MEDIA = "POST /api/v1/statuses", "POST /api/v2/media", "GET /api/v1/media/:id"
@@ -74,9 +74,8 @@ def test_an_image_beside_a_video_is_its_cover(net, mastodon, ann, turned):
 def test_an_answer_and_its_thread(net, mastodon, ann):
     other = net.add_status(net.add_user("bob"), "Who bakes rye?")
     content = Content("We do", options={"inReplyToId": other["id"], "thread": ["And wheat"]}, key="k-1")
-    result = published(mastodon, ann, content)
-    list(mastodon.follow(ann, content, {"media": [], "public": {"id": result.id, "url": result.url}}))
-    assert [post["in_reply_to_id"] for post in net.posts] == [None, other["id"], result.id]
+    followed(mastodon, ann, content, made_public(mastodon, ann, content))
+    assert [post["in_reply_to_id"] for post in net.posts] == [None, other["id"], net.posts[1]["id"]]
 
 
 def test_an_answer_to_nothing_is_refused(mastodon, ann):
@@ -88,8 +87,7 @@ def test_an_answer_to_nothing_is_refused(mastodon, ann):
 def test_a_quote_is_of_the_first_part_of_a_thread_alone(net, mastodon, ann):
     other = net.add_status(net.add_user("bob"), "Who bakes rye?")
     content = Content("We do", options={"quotedStatusId": other["id"], "thread": ["And wheat"]}, key="k-1")
-    result = published(mastodon, ann, content)
-    list(mastodon.follow(ann, content, {"media": [], "public": {"id": result.id, "url": result.url}}))
+    followed(mastodon, ann, content, made_public(mastodon, ann, content))
     assert [bool(post["quote"]) for post in net.posts] == [False, True, False]
     assert net.posts[1]["quote"]["quoted_status"]["id"] == other["id"]
 

@@ -1,31 +1,15 @@
 """Threads on X: the parts that follow a post, each of them public at once."""
 
-import json
-
 import pytest
 
 from platforms.base import Content
 from platforms.errors import Rejected, Unavailable, Unconfirmed
-from tests.live import prepared
+from tests.live import followed, made_public
 from tests.networks.twitter import ann, net, twitter  # fixtures
 from tests.standins.twitter_rules import CREATE
 
 TIMELINE = "GET /2/users/:id/tweets"
 LONG_AGO = 600.0
-
-
-def followed(twitter, account, content, receipt):
-    """The last receipt of what follows a post."""
-    for receipt in twitter.follow(account, content, receipt):
-        receipt = json.loads(json.dumps(receipt))
-    return receipt
-
-
-def public(twitter, account, content):
-    """The receipt with which the publisher goes on after the post."""
-    receipt = prepared(twitter, account, content)
-    outcome = twitter.publish(account, content, receipt)
-    return {**receipt, "public": {"id": outcome.id, "url": outcome.url}}
 
 
 def thread(*texts, **details):
@@ -38,7 +22,7 @@ def parts(net):
 
 def test_a_thread_answers_itself(net, twitter, ann):
     assert twitter.problems(thread(), ann) == []
-    receipt = public(twitter, ann, thread())
+    receipt = made_public(twitter, ann, thread())
     assert "thread" in twitter.follow_options
     followed(twitter, ann, thread(), receipt)
     ids = [post["id"] for post in net.posts]
@@ -46,7 +30,7 @@ def test_a_thread_answers_itself(net, twitter, ann):
 
 
 def test_a_thread_stores_what_it_is_about_to_send(net, twitter, ann):
-    receipt = public(twitter, ann, thread())
+    receipt = made_public(twitter, ann, thread())
     steps = twitter.follow(ann, thread(sent_ago=7.0), receipt)
     assert next(steps)["partAt"] == pytest.approx(7, abs=2) and len(net.posts) == 1
     assert (after := next(steps))["parts"] == [net.posts[1]["id"]] and after["partAt"] is None
@@ -57,7 +41,7 @@ def test_a_thread_stores_what_it_is_about_to_send(net, twitter, ann):
 @pytest.mark.parametrize("fault, there", [
     ({"drop_answer": True}, True), ({"drop_before": True}, False), ({"status": 503}, False)])
 def test_a_part_in_doubt_is_looked_for(net, twitter, ann, fault, there):
-    receipt = public(twitter, ann, thread())
+    receipt = made_public(twitter, ann, thread())
     net.fault(CREATE, **fault)
     with pytest.raises(Unconfirmed):
         for receipt in twitter.follow(ann, thread(sent_ago=5.0), receipt):
@@ -73,7 +57,7 @@ def test_a_part_in_doubt_is_looked_for(net, twitter, ann, fault, there):
 
 
 def test_a_part_that_surely_was_not_sent_is_not_looked_for(net, twitter, ann):
-    receipt = public(twitter, ann, thread())
+    receipt = made_public(twitter, ann, thread())
     net.fail("rate_limited")
     with pytest.raises(Unavailable):
         for receipt in twitter.follow(ann, thread(sent_ago=5.0), receipt):
@@ -84,7 +68,7 @@ def test_a_part_that_surely_was_not_sent_is_not_looked_for(net, twitter, ann):
 
 
 def test_a_part_that_cannot_be_found_out_ends_the_thread(net, twitter, ann):
-    receipt = {**public(twitter, ann, thread()), "partAt": 0.0}
+    receipt = {**made_public(twitter, ann, thread()), "partAt": 0.0}
     net.fault(TIMELINE, status=200, body={"meta": {"result_count": 0, "next_token": "more"}})
     with pytest.raises(Rejected) as caught:
         followed(twitter, ann, thread(sent_ago=LONG_AGO), receipt)

@@ -1,10 +1,8 @@
 """What the conformance suite needs to know of Bluesky."""
 
-import pytest
-
 from platforms.base import Account, Content
 from platforms.bluesky import Bluesky
-from tests.live import http_for, image, video
+from tests.live import fixtures, http_for, image, video
 from tests.standins.bluesky import BlueskyServer
 
 PASSWORD = "canary-xxxx-yyyy"
@@ -75,20 +73,4 @@ def expire(net):
     net.advance(3 * 3600)
 
 
-@pytest.fixture
-def net():
-    """A server with one account."""
-    with start() as net:
-        yield net
-
-
-@pytest.fixture
-def bluesky(net):
-    """A connector that may reach the server."""
-    return Bluesky(http_for(net), settings(net))
-
-
-@pytest.fixture
-def ann(net):
-    """The account on it."""
-    return account(net)
+net, bluesky, ann = fixtures(Bluesky, start, settings, account)

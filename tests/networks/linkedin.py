@@ -6,7 +6,7 @@ import pytest
 
 from platforms.base import Account, Content
 from platforms.linkedin import LinkedIn
-from tests.live import MP4, http_for, image, part_of, video
+from tests.live import MP4, fixtures, image, part_of, video
 from tests.standins.linkedin import CLIENT_ID, CLIENT_SECRET, MEMBER_SCOPES, PAGE_SCOPES, LinkedInServer
 from tests.standins.linkedin_rules import CREATE
 
@@ -85,23 +85,7 @@ def expire(net):
         token.end = net.now()
 
 
-@pytest.fixture
-def net():
-    """LinkedIn, with nobody on it."""
-    with start() as net:
-        yield net
-
-
-@pytest.fixture
-def linkedin(net):
-    """A connector of an app that may do all."""
-    return LinkedIn(http_for(net), settings(net, f"{MEMBER_SCOPES} {PAGE_SCOPES}"))
-
-
-@pytest.fixture
-def ann(net):
-    """A member."""
-    return account(net)
+net, linkedin, ann = fixtures(LinkedIn, start, lambda net: settings(net, f"{MEMBER_SCOPES} {PAGE_SCOPES}"), account)
 
 
 @pytest.fixture

@@ -1,10 +1,8 @@
 """What the conformance suite needs to know of Mastodon."""
 
-import pytest
-
 from platforms.base import Account, Content
 from platforms.mastodon import Mastodon
-from tests.live import http_for, image, video
+from tests.live import fixtures, http_for, image, video
 from tests.standins.mastodon import MastodonServer
 
 TOKEN = "canary-token"
@@ -67,20 +65,4 @@ def expire(net):
     net.tokens[TOKEN].state = "revoked"
 
 
-@pytest.fixture
-def net():
-    """An instance with one account."""
-    with start() as net:
-        yield net
-
-
-@pytest.fixture
-def mastodon(net):
-    """A connector that may reach the instance."""
-    return Mastodon(http_for(net))
-
-
-@pytest.fixture
-def ann(net):
-    """The account on it."""
-    return account(net)
+net, mastodon, ann = fixtures(Mastodon, start, settings, account)

@@ -2,11 +2,9 @@
 
 from dataclasses import replace
 
-import pytest
-
 from platforms.base import Account, Content
 from platforms.twitter import Twitter
-from tests.live import MP4, http_for, image, part_of, video
+from tests.live import MP4, fixtures, image, part_of, video
 from tests.standins.twitter import CLIENT_ID, CLIENT_SECRET, XServer
 from tests.standins.twitter_rules import CREATE
 
@@ -97,20 +95,4 @@ def expire(net):
         token.end = net.now()
 
 
-@pytest.fixture
-def net():
-    """X, with nobody on it."""
-    with start() as net:
-        yield net
-
-
-@pytest.fixture
-def twitter(net):
-    """A connector that may reach it."""
-    return Twitter(http_for(net), settings(net))
-
-
-@pytest.fixture
-def ann(net):
-    """An account on it."""
-    return account(net)
+net, twitter, ann = fixtures(Twitter, start, settings, account)
