@@ -24,12 +24,10 @@ from psycopg2.extras import Json
 from handlers.app import create_app
 from handlers.config import Config
 from handlers.health import get_health
-from storage.database import database, migrate, open_pool
-from storage.embedded import Store
-from storage.objects import Objects
+from storage.database import database
 from tests.benchmarks.ingest import line
-from tests.servers import BUCKET, postgres, running, short_directory
-from tests.service import ROOT, Member, environment, free_port, start_api
+from tests.benchmarks.place import place
+from tests.service import ROOT, Member, free_port, start_api
 
 PROMISED = {"GET": 0.4, "POST": 0.4, "health": 0.3}     # times the floor's requests a second
 P95 = 25.0      # ms at 4 connections
@@ -180,12 +178,8 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=3)
     options = parser.parse_args()
-    with short_directory() as folder, postgres() as database_url, running(Store(folder / "store", BUCKET)) as address:
-        open_pool(database_url, connections=4)
-        migrate()
-        Objects(address.endpoint_url, address.access_key, address.secret_key, address.bucket).prepare()
-        environ = environment(database_url, address, POSTHORN_API_PROCESSES="2", POSTHORN_VALIDATE_RESPONSES="0",
-                              POSTHORN_RATE_LIMIT="1000000")
+    settings = {"POSTHORN_API_PROCESSES": "2", "POSTHORN_VALIDATE_RESPONSES": "0", "POSTHORN_RATE_LIMIT": "1000000"}
+    with place(**settings) as (environ, folder):
         measure(environ, folder, options)
 
 

@@ -19,12 +19,9 @@ from urllib.parse import urlsplit
 
 import psutil
 
-from storage.database import database, migrate, open_pool
-from storage.embedded import Store
-from storage.objects import Objects
 from tests.benchmarks.ingest import MB, line
-from tests.servers import BUCKET, postgres, running, short_directory
-from tests.service import Http, Member, environment, start_api
+from tests.benchmarks.place import service
+from tests.service import Http, Member
 
 CONNECTIONS = 8
 WARM = 2_000            # requests after which the processes are as large as they should stay
@@ -204,18 +201,9 @@ def main():
     parser.add_argument("--requests", type=int, default=200_000)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    with short_directory() as folder, postgres() as database_url, running(Store(folder / "store", BUCKET)) as address:
-        open_pool(database_url, connections=4)
-        migrate()
-        Objects(address.endpoint_url, address.access_key, address.secret_key, address.bucket).prepare()
-        unlimited = {f"POSTHORN_{name}_LIMIT": "1000000" for name in ("RATE", "CAPTION_RATE", "FAILED_CREDENTIALS")}
-        api, url = start_api(environment(database_url, address, **{
-            "POSTHORN_API_PROCESSES": "2", "POSTHORN_VALIDATE_RESPONSES": "0", **unlimited}))
-        try:
-            report(api, url, options)
-        finally:
-            api.kill()
-            database.close_all()
+    unlimited = {f"POSTHORN_{name}_LIMIT": "1000000" for name in ("RATE", "CAPTION_RATE", "FAILED_CREDENTIALS")}
+    with service(POSTHORN_API_PROCESSES="2", POSTHORN_VALIDATE_RESPONSES="0", **unlimited) as (api, url, _):
+        report(api, url, options)
 
 
 def report(api, url, options):

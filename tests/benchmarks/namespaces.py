@@ -19,15 +19,11 @@ import urllib.request
 from collections import Counter
 from contextlib import ExitStack, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 
-from storage.database import database, migrate, open_pool
-from storage.embedded import Store
-from storage.objects import Objects
+from tests.benchmarks.place import service as api
 from tests.media_samples import image
 from tests.names import NameServer
-from tests.servers import BUCKET, postgres, running, short_directory
-from tests.service import ROOT, Http, Member, environment, start_api
+from tests.service import ROOT, Http, Member
 from tests.url_corpus import ADDRESSES, CORPUS
 
 WEB, NAMES, WEB6, OWN = "93.184.216.34", "9.9.9.9", "2606:2800:21f::34", "93.184.216.2"
@@ -186,16 +182,8 @@ def cases():
 @contextmanager
 def service():
     """Requests to a service of this namespace."""
-    with short_directory() as folder, postgres() as url, running(Store(folder / "store", BUCKET)) as store:
-        open_pool(url, connections=4)
-        migrate()
-        Objects(store.endpoint_url, store.access_key, store.secret_key, store.bucket, public_url=store.public_url).prepare()
-        api, address = start_api(environment(url, store, POSTHORN_FETCH_RATE_LIMIT="100000", POSTHORN_API_PROCESSES="1"))
-        try:
-            yield Http(address, Member(address).key())
-        finally:
-            api.kill()
-            database.close_all()
+    with api(POSTHORN_FETCH_RATE_LIMIT="100000", POSTHORN_API_PROCESSES="1") as (_, address, _):
+        yield Http(address, Member(address).key())
 
 
 def unguarded(url):

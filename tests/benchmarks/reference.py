@@ -12,12 +12,9 @@ import sys
 from pathlib import Path
 
 from handlers.contract import Contract
-from storage.database import database, migrate, open_pool
-from storage.embedded import Store
-from storage.objects import Objects
+from tests.benchmarks.place import service
 from tests.benchmarks.signing_in import Chromium, until
-from tests.servers import BUCKET, postgres, running, short_directory
-from tests.service import Member, environment, free_port, start_api
+from tests.service import Member, free_port
 
 # What the examples of the document, which name posts and ideas that nobody has, are answered in test mode.
 EXPECTED = {"create_media_from_url": 422, "connect_account": 409, "disconnect_account": 404, "retry_post": 404, "cancel_post": 404,
@@ -105,16 +102,8 @@ def main():
     port = free_port()
     driver = subprocess.Popen(["chromedriver", f"--port={port}", "--silent"])
     try:
-        with postgres() as database_url, short_directory() as folder, running(Store(folder / "store", BUCKET)) as address:
-            open_pool(database_url, connections=5)
-            migrate()
-            Objects(address.endpoint_url, address.access_key, address.secret_key, address.bucket).prepare()
-            api, url = start_api(environment(database_url, address))
-            try:
-                wrong = visit(port, url, pictures)
-            finally:
-                api.stop()
-                database.close_all()
+        with service() as (_, url, _):
+            wrong = visit(port, url, pictures)
     finally:
         driver.terminate()
         driver.wait()

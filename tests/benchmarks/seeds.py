@@ -10,12 +10,8 @@ import re
 import sys
 import time
 
-from storage.database import database, migrate, open_pool
-from storage.embedded import Store
-from storage.objects import Objects
+from tests.benchmarks.place import service
 from tests.contract_run import UNLIMITED, schemathesis
-from tests.servers import BUCKET, postgres, running, short_directory
-from tests.service import environment, start_api
 
 SECONDS = 1800
 CASES = 3_000       # at least, of each seed
@@ -27,17 +23,9 @@ def main():
     parser.add_argument("--first", type=int, default=1)
     parser.add_argument("--examples", type=int, default=40)
     options = parser.parse_args()
-    with short_directory() as folder, postgres() as database_url, running(Store(folder / "store", BUCKET)) as address:
-        open_pool(database_url, connections=4)
-        migrate()
-        Objects(address.endpoint_url, address.access_key, address.secret_key, address.bucket).prepare()
-        api, url = start_api(environment(database_url, address, **UNLIMITED))
-        try:
-            good = [_run(url, folder, seed, options.examples) for seed in range(options.first, options.first + options.seeds)]
-            good.append(" ERROR " not in api.log())
-        finally:
-            api.kill()
-            database.close_all()
+    with service(**UNLIMITED) as (api, url, folder):
+        good = [_run(url, folder, seed, options.examples) for seed in range(options.first, options.first + options.seeds)]
+        good.append(" ERROR " not in api.log())
     sys.exit(not all(good))
 
 

@@ -17,12 +17,10 @@ from pathlib import Path
 
 import urllib3
 
-from storage.database import database, migrate, open_pool
-from storage.embedded import Store
-from storage.objects import Objects
+from storage.database import database
+from tests.benchmarks.place import service
 from tests.person import address, answered, app, can_sign_in, redeem, PASSWORD
-from tests.service import Http, Member, environment, free_port, start_api
-from tests.servers import BUCKET, postgres, running, short_directory
+from tests.service import Http, Member, free_port
 
 PATIENCE = 20.0
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"     # W3C WebDriver, section 12
@@ -143,17 +141,9 @@ def main():
     port = free_port()
     driver = subprocess.Popen(["chromedriver", f"--port={port}", "--silent"])
     try:
-        with postgres() as url, short_directory() as directory, running(Store(directory / "store", BUCKET)) as store:
-            open_pool(url, connections=5)
-            migrate()
-            Objects(store.endpoint_url, store.access_key, store.secret_key, store.bucket, public_url=store.public_url).prepare()
-            api, address_ = start_api(environment(url, store))
-            try:
-                for width in (1200, 360):
-                    visit(port, address_, f"http://127.0.0.1:{back.server_port}/back", width, pictures)
-            finally:
-                api.stop()
-                database.close_all()
+        with service() as (_, url, _):
+            for width in (1200, 360):
+                visit(port, url, f"http://127.0.0.1:{back.server_port}/back", width, pictures)
     finally:
         driver.terminate()
         back.shutdown()
