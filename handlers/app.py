@@ -30,6 +30,7 @@ from handlers.responses import failure
 from handlers.security import Security
 from handlers.services import Services, build
 from storage.database import DatabaseAway
+from storage.media import Unfinished
 from storage.objects import StoreUnavailable
 
 MODULES = (posts, generate, media, accounts, clients, platforms, health, ideas)
@@ -91,6 +92,9 @@ def _known(error):
         return ServiceUnavailable("the database does not answer", headers={"Retry-After": "5"})
     if isinstance(error, StoreUnavailable):
         return ExternalServiceError("the object store does not answer")
+    if isinstance(error, Unfinished):
+        log.warning("a file was not looked at: %s", error)
+        return ServiceUnavailable("there was no time to look at the file", headers={"Retry-After": "30"})
     if isinstance(error, HTTPException | ProblemException) and getattr(error, "status_code", None) == 404:
         return NotFound("there is nothing at this path")
     return None

@@ -8,11 +8,13 @@ from unittest.mock import Mock
 import pytest
 import urllib3
 
+from handlers.app import _known
 from handlers.errors import ExternalServiceError, ExternalTimeout, RateLimited
 from handlers.media import create_media_from_url
 from handlers.services import Turns
 from storage.database import with_connection
 from storage.fetch import Broken, TooSlow
+from storage.media import Unfinished
 from storage.models import Media, wire_time
 from tests.links import serving
 from tests.media_samples import HEIGHT, HTML, WIDTH, image, video
@@ -268,6 +270,11 @@ def test_only_our_own_deadline_is_a_504(error, answer):
     with pytest.raises(answer):
         create_media_from_url(Mock(team_id="a"), Mock(fetcher=fetcher, fetches=Turns(1, "")), {"url": "http://host.org/"}, None)
     assert (answer.status, answer.code) == ({TooSlow: 504, Broken: 502}[type(error)], "external_service_error")
+
+
+def test_a_machine_without_time_for_a_file_says_when_to_come_back():
+    answer = _known(Unfinished("nothing was found out"))
+    assert (answer.status, answer.headers) == (503, {"Retry-After": "30"})
 
 
 def test_one_team_has_half_of_the_turns(environ):
