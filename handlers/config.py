@@ -69,7 +69,7 @@ class Config:
     def from_env(cls, environ: Mapping[str, str]) -> "Config":
         """Reads all settings. Raises ConfigError naming the first variable that is missing or wrong."""
         env = _Env(environ)
-        base_url, credentials = env.url("POSTHORN_BASE_URL", "http://127.0.0.1:8080"), env.one_of("S3_CREDENTIALS", CREDENTIALS)
+        base_url, credentials = env.origin("POSTHORN_BASE_URL", "http://127.0.0.1:8080"), env.one_of("S3_CREDENTIALS", CREDENTIALS)
         keys = {} if credentials == "keys" else {"default": ""}
         return cls(
             base_url=base_url,
@@ -130,6 +130,21 @@ def _repeated(pairs):
     return len({name.lower() for name, _ in pairs}) < len(pairs)
 
 
+def _parts(text):
+    """The parts of an address, or None; the scheme is in small letters."""
+    try:
+        url = urlsplit(text)
+        return url if url.port != 0 else None
+    except ValueError:
+        return None
+
+
+def _lowered(url):
+    """The host in small letters, as browsers send it; a user's name and password as they are."""
+    user, at, host = url.netloc.rpartition("@")
+    return user + at + host.lower()
+
+
 _REQUIRED = object()
 
 
@@ -174,9 +189,17 @@ class _Env:
 
     def url(self, name, default=_REQUIRED):
         value = self.text(name, default)
-        if value is not None and (urlsplit(value).scheme not in ("http", "https") or not urlsplit(value).hostname):
+        url = value and _parts(value)
+        if value and (url is None or url.scheme not in ("http", "https") or not url.hostname):
             raise ConfigError(f"{name} must be an http or https address")
-        return value and value.rstrip("/")
+        return value and url._replace(netloc=_lowered(url)).geturl().rstrip("/")
+
+    def origin(self, name, default):
+        """An address that has nothing but scheme, host and port: others are put together from it, and compared with it."""
+        value = self.url(name, default)
+        if _parts(value)[2:] != ("", "", "") or "@" in value:
+            raise ConfigError(f"{name} must be an http or https address without a path, query or user")
+        return value
 
     def names(self, name):
         return tuple(part.strip() for part in self.text(name).split(",") if part.strip())
