@@ -132,9 +132,12 @@ class Twitter(Uploads, OAuthPlatform):
         try:
             answer = self._create(account, _post(content, receipt))
         except Rejected as refusal:
-            if not receipt["media"] or "media ids" not in (refusal.platform_message or "").lower():
-                raise
-            return self._published_before(account, content, receipt, refusal)
+            said = (refusal.platform_message or "").lower()
+            if receipt["media"] and "media ids" in said:
+                return self._published_before(account, content, receipt, refusal)
+            if content.sent_ago and "duplicate content" in said:
+                return self._duplicated(account, content, receipt, refusal)
+            raise
         return self._published(account, digits(answer, "data", "id"))
 
     def follow(self, account, content, receipt):
@@ -196,6 +199,15 @@ class Twitter(Uploads, OAuthPlatform):
             raise Unconfirmed("X no longer knows the media: the post may have been published", **refusal.words) from None
         if isinstance(found, Absent):
             raise lost(receipt, refusal) from None
+        return found
+
+    def _duplicated(self, account, content, receipt, refusal):
+        """The post of an earlier sending in doubt, of which X calls a new one a duplicate; otherwise it is a real duplicate."""
+        found = self.find(account, content, receipt)
+        if found is None:
+            raise Unconfirmed("X has had this text before: the post may have been published", **refusal.words) from None
+        if isinstance(found, Absent):
+            raise refusal
         return found
 
     def _settled(self, account, text, receipt, ago):

@@ -300,6 +300,24 @@ def test_the_same_text_again_is_refused(net, twitter, ann):
     assert "duplicate" in caught.value.platform_message and len(net.posts) == 1
 
 
+@pytest.mark.parametrize("ago", [60.0, LONG_AGO])
+def test_a_post_in_doubt_that_is_sent_again_is_recognised_as_a_duplicate(net, twitter, ann, ago):
+    content = Content("hi", key="k-1")
+    net.fault(CREATE, drop_answer=True)
+    with pytest.raises(Unconfirmed):
+        published(twitter, ann, content)
+    again = twitter.publish(ann, replace(content, sent_ago=ago), {"media": []})     # somebody asked for it
+    assert again.id == net.posts[0]["id"] and len(net.posts) == 1
+
+
+@pytest.mark.parametrize("ago, expected", [(30.0, Unconfirmed), (LONG_AGO, Rejected)])
+def test_a_duplicate_of_an_older_post_is_refused(net, twitter, ann, ago, expected):
+    net.add_post(ann.platform_id, "hi", time=net.now() - 3 * LONG_AGO)
+    with pytest.raises(expected):
+        twitter.publish(ann, Content("hi", key="k-1", sent_ago=ago), {"media": []})
+    assert len(net.posts) == 1
+
+
 # Errors.
 
 @pytest.mark.parametrize("row, expected, code", [
