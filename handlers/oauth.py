@@ -17,7 +17,7 @@ from authlib.oauth2.rfc7009 import RevocationEndpoint
 from authlib.oauth2.rfc7636 import CodeChallenge
 from flask import Flask
 
-from storage import audit, keys, oauth
+from storage import audit, buckets, keys, oauth
 from storage.models import User
 from storage.oauth import Code, Grant, OAuthClient, Token
 
@@ -37,6 +37,19 @@ class InvalidTarget(OAuth2Error):
     error = "invalid_target"
 
 
+class TooManyTokens(OAuth2Error):
+    """Each works for an hour; a program that asks for hundreds a minute forgets those it has."""
+
+    error, status_code = "temporarily_unavailable", 429
+
+    def __init__(self, seconds):
+        super().__init__("Too many tokens were asked for.")
+        self.seconds = seconds
+
+    def get_headers(self):
+        return [*super().get_headers(), ("Retry-After", str(self.seconds))]
+
+
 @dataclass(frozen=True)
 class Consent:
     """A person allows it: `user`, for everything of the team or for the one agency client `client_id`."""
@@ -49,7 +62,10 @@ class Request(OAuth2Request):
     """A request with its parameters (a werkzeug MultiDict), as Authlib reads one. Raises OAuth2Error for what is not OAuth.
 
     The URI is the one that the world knows, not that of a connection behind a proxy; plain HTTP is refused but on this machine.
+    `allowance` is what is left of the tokens that a grant may give in a minute, where it was asked for one.
     """
+
+    allowance = None
 
     def __init__(self, base_url, method, path, parameters, headers):
         super().__init__(method, base_url + path, headers=headers)
@@ -227,14 +243,18 @@ class Server(AuthorizationServer):
 
     def save_token(self, token, request):
         grant = request.user if request.user is not None else request.client.row.own_grant()
+        request.allowance = buckets.take(f"{grant.id}:tokens", self.limit)
+        if not request.allowance.taken:
+            raise TooManyTokens(request.allowance.retry_after)
         grant.issue("access", token["access_token"], token["scope"].split(), oauth.ACCESS_LASTS)
         if "refresh_token" in token:    # it goes on with all that was allowed, whatever this access token has of it
             grant.issue("refresh", token["refresh_token"], grant.scopes, oauth.REFRESH_LASTS)
 
 
-def create_server(app: Flask, scopes) -> Server:
-    """The authorization server for `scopes`."""
+def create_server(app: Flask, scopes, limit: int) -> Server:
+    """The authorization server for `scopes`; each grant gives `limit` tokens a minute."""
     server = Server(app)
+    server.limit = limit
     server.scopes_supported = list(scopes)
     server.register_grant(_CodeGrant, [_S256()])
     server.register_grant(_RefreshGrant)

@@ -5,6 +5,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from storage.database import database
+from storage.keys import digest
+from storage.oauth import Token
+from tests.person import app, form, refresh, tokens
 from tests.service import Http, Member, start_api, well_formed
 
 LIMITS = {"POSTHORN_RATE_LIMIT": "5", "POSTHORN_FETCH_RATE_LIMIT": "2", "POSTHORN_CAPTION_RATE_LIMIT": "60",
@@ -126,3 +130,19 @@ def test_behind_a_trusted_proxy_each_person_has_an_address(strict_api):
 
     assert [wrong("198.51.100.1") for _ in range(5)] == [401] * 4 + [429]
     assert [wrong("198.51.100.2"), wrong("198.51.100.1"), wrong("198.51.100.1", "127.0.0.5")] == [401, 429, 401]
+
+
+def test_tokens_are_limited_by_grant_and_what_is_refused_is_not_used_up(member):
+    own, secret = app(confidential=True, team_id=member.team.id, user_id=member.user.id, redirect_uris=[])
+    asked = {"grant_type": "client_credentials", "client_id": own.id, "client_secret": secret}
+    answers = [form(member.url, "/oauth/token", asked) for _ in range(7)]
+    assert [answer.status for answer in answers] == [200] * 5 + [429] * 2
+    assert [allowance(answer)[:2] for answer in answers] == [(5, 4), (5, 3), (5, 2), (5, 1), (5, 0), (5, 0), (5, 0)]
+    assert answers[-1].body["error"] == "temporarily_unavailable" and 1 <= int(answers[-1].headers["Retry-After"]) <= 12
+    client, _ = app()
+    last = tokens(member, client)
+    for _ in range(4):
+        last = refresh(member.url, client, last["refresh_token"]).body
+    assert refresh(member.url, client, last["refresh_token"]).status == 429
+    with database.connection_context():
+        assert Token.get(Token.digest == digest(last["refresh_token"])).used_at is None

@@ -8,6 +8,7 @@ from werkzeug.datastructures import MultiDict
 from werkzeug.exceptions import HTTPException
 
 from handlers import oauth
+from handlers.exchange import exchange_of
 from handlers.oauth import AUTHORIZE, REVOKE, TOKEN, Consent
 from handlers.pages import sign_in
 from handlers.pages.render import away, failed, guarded, page
@@ -22,7 +23,7 @@ TEAM = "team"       # the choice of everything instead of one agency client
 
 def add(app, config, scopes):
     """Adds the views to the Flask application. `scopes`: what each allows, by name."""
-    server = oauth.create_server(app, scopes)
+    server = oauth.create_server(app, scopes, config.rate_limit)
 
     @app.route(AUTHORIZE, methods=["GET", "POST"])
     def authorize():
@@ -104,6 +105,7 @@ def _machine(config, act):
         asked = oauth.Request(config.base_url, request.method, request.path, MultiDict(request.form), request.headers)
         with with_connection(), database.atomic():
             answer = act(asked)
+        exchange_of(request.environ["asgi.scope"]).allowance = asked.allowance
     except UnicodeDecodeError:
         answer = _failure(InvalidClientError(status_code=401))
     except OAuth2Error as error:
