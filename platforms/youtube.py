@@ -110,8 +110,10 @@ class YouTube(GooglePlatform):
         # docs/videos#snippet.tags[]: joined by commas, and in quotes where a space is inside.
         if (length := len(",".join(tags)) + 2 * sum(" " in tag for tag in tags)) > TAGS:
             yield Problem("options/tags", "tags_length", f"the tags have {length} characters; YouTube allows {TAGS}")
-        if options.get("madeForKids") and "firstComment" in options:
-            yield Problem("options/firstComment", "comments_off", "YouTube allows no comments on videos made for kids")
+        # Private videos: https://support.google.com/youtube/answer/157177
+        if (options.get("madeForKids") or _privacy(content) == "private") and "firstComment" in options:
+            yield Problem("options/firstComment", "comments_off",
+                          "YouTube allows no comments on videos that are made for kids, or private")
 
     def profile(self, account):
         """The channel that was picked at the login; its id for a name where it has no handle."""

@@ -85,6 +85,8 @@ GERMAN = {"language": "de", "title": "Brot"}
 
 @pytest.mark.parametrize("options, expected", [
     ({"recordingDate": "2026-02-30"}, [("recordingDate", "date")]),
+    ({"privacyStatus": "private", "firstComment": "a"}, [("firstComment", "comments_off")]),
+    ({"privacyStatus": "unlisted", "firstComment": "a"}, []),
     ({"localizations": [GERMAN]}, [("language", "required")]),
     ({"language": "DE", "localizations": [GERMAN]}, [("localizations/0/language", "unique")]),
     ({"language": "en", "localizations": [GERMAN, {**GERMAN, "language": "De"}]}, [("localizations/1/language", "unique")]),
