@@ -3,11 +3,12 @@
 import tempfile
 from datetime import UTC, datetime, timedelta
 
-from handlers.errors import Detail, ExternalServiceError, ExternalTimeout, Forbidden, PayloadTooLarge, Unprocessable
+from handlers.errors import (Detail, ExternalServiceError, ExternalTimeout, Forbidden, PayloadTooLarge, RateLimited,
+                             Unprocessable)
 from handlers.responses import ok
 from storage import claims
 from storage.database import database, with_connection
-from storage.fetch import BadStatus, Broken, Refused, TooLarge, TooSlow, Unreachable
+from storage.fetch import BadStatus, Broken, Busy, Refused, TooLarge, TooSlow, Unreachable
 from storage.media import NotMedia, examine, is_video, new_key
 from storage.models import Media, wire_time
 
@@ -89,6 +90,8 @@ def _stored(caller, services, spool, size, mime_type):
 def _download(fetcher, url, spool):
     try:
         return fetcher.download(url, spool, max_bytes=FETCH_LIMIT)
+    except Busy as error:
+        raise RateLimited(str(error), headers={"Retry-After": "5"}) from None
     except (Refused, Unreachable):
         raise Unprocessable.of([Detail("/url", "url", NOT_REACHABLE)]) from None
     except TooLarge:

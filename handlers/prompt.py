@@ -1,6 +1,7 @@
 """The server's side of a connection, which nobody holds by sending nothing, or next to nothing, nor by taking nothing."""
 
 import socket
+import sys
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -23,7 +24,8 @@ class Prompt(HttpToolsProtocol):
     def connection_made(self, transport):
         """Called by the event loop."""
         super().connection_made(transport)
-        transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, self.UNTAKEN)
+        if sys.platform == "linux":
+            transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, self.UNTAKEN)
         self._expect()
 
     def data_received(self, data):

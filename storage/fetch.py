@@ -3,7 +3,6 @@
 import http.client
 import re
 import ssl
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from email.errors import MissingHeaderBodySeparatorDefect
@@ -17,13 +16,13 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 
 from storage import urls
 from storage.addresses import connect, is_own, is_public, system_addresses
+from storage.lookups import Exhausted, Lookups
 from storage.wire import CHUNK, Wire, seconds_left
 
 WEB_PORTS = frozenset({80, 443, 8080, 8443})
 USER_AGENT = "Posthorn/1.0 (+https://github.com/posthorn/posthorn)"
 MAX_REDIRECTS = 3
 MAX_ADDRESSES = 32  # more answers for one name are no honest round robin
-LOOKUPS = 8  # name lookups at a time; the system's cannot be stopped, so a slow name server holds its thread for long
 
 # One sentence for all of these, so that nobody can map a private network by comparing answers.
 _CLOSED = "the address cannot be reached"
@@ -44,6 +43,10 @@ class Refused(FetchError):
 
 class Unreachable(FetchError):
     """No connection came about: not one byte of the request was sent."""
+
+
+class Busy(Unreachable):
+    """So many names are being looked up already that this one was not."""
 
 
 class Broken(FetchError):
@@ -131,8 +134,7 @@ class Fetcher:
         `ssl_context`: None for Python's default, which trusts the system's certificates. Raises ValueError for a bad host.
         """
         self._allow_private = frozenset((urls.normal_host(host.strip("[]")), port) for host, port in allow_private)
-        self._resolve = resolve
-        self._lookups = ThreadPoolExecutor(LOOKUPS, thread_name_prefix="lookup")
+        self._lookups = Lookups(resolve)
         self._ssl_context = ssl_context or ssl.create_default_context()
 
     @contextmanager
@@ -207,13 +209,13 @@ class Fetcher:
         return found
 
     def _look_up(self, host, deadline):
-        lookup = self._lookups.submit(self._resolve, host)
         try:
-            return list(dict.fromkeys(str(ip_address(answer)) for answer in lookup.result(seconds_left(deadline))))
+            answers = self._lookups.find(host, seconds_left(deadline))
+            return list(dict.fromkeys(str(ip_address(answer)) for answer in answers))
+        except Exhausted:
+            raise Busy("too many names are being looked up at this moment") from None
         except Exception as error:  # whatever a resolver raises, nothing was sent
             raise Unreachable(_CLOSED) from error
-        finally:
-            lookup.cancel()
 
     def _connect(self, url, timeouts, deadline):
         addresses = self._addresses(url, min(deadline, monotonic() + timeouts.dns))

@@ -7,8 +7,9 @@ from time import sleep
 
 import pytest
 
-from storage.fetch import (MAX_REDIRECTS, USER_AGENT, WEB_PORTS, BadStatus, Broken, Download, Fetcher, Refused,
-                           Timeouts, TooLarge, TooSlow, Unreachable)
+from storage import lookups
+from storage.fetch import (MAX_REDIRECTS, USER_AGENT, WEB_PORTS, BadStatus, Broken, Busy, Download, Fetcher, Refused, Timeouts,
+                           TooLarge, TooSlow, Unreachable)
 from tests.fetching import (OK, PUBLIC, QUICK, SYSTEM_TRUST, UNREACHED, allowing, ask, connects, download, redirect, serve,
                             took_less_than, with_lines)   # two are fixtures
 
@@ -268,15 +269,40 @@ def test_a_name_without_a_usable_answer_is_unreachable(connects, resolve):
     assert connects() == []
 
 
-def test_stuck_lookups_take_up_eight_threads_and_no_more():
-    gate, stuck = threading.Event(), []
-    fetcher = Fetcher(ssl_context=SYSTEM_TRUST, resolve=lambda host: stuck.append(host) or gate.wait(5))
-    brief = Timeouts(dns=0.05)
-    for number in range(12):
-        with pytest.raises(Unreachable), fetcher.open("GET", f"http://{number}.org/", timeouts=brief):
+@pytest.fixture
+def silent(monkeypatch):
+    """What a fetcher makes of a URL for names of which those of slow sites have silent name servers; and who was asked for."""
+    gate, asked = threading.Event(), []
+    monkeypatch.setattr(lookups, "LOOKUPS", 9)
+
+    def resolve(host):
+        asked.append(host)
+        if "slow" in host:
+            gate.wait(20)
+        return ["127.0.0.1"]
+
+    fetcher = Fetcher(ssl_context=SYSTEM_TRUST, resolve=resolve)
+
+    def failure(host, dns=0.05):
+        with pytest.raises((Unreachable, Refused)) as raised, fetcher.open("GET", f"http://{host}/", timeouts=Timeouts(dns=dns)):
             pass
-    assert len(stuck) == 8
+        return raised.type
+
+    yield failure, asked
     gate.set()
+
+
+def test_a_silent_name_server_holds_up_no_other_site(silent):
+    failure, asked = silent
+    assert [failure(f"{number}.{site}") for site in ("slow.org", "slow.co.uk") for number in range(6)] == [Unreachable] * 12
+    assert asked == [f"{number}.{site}" for site in ("slow.org", "slow.co.uk") for number in range(4)]
+    assert [failure(host, dns=5) for host in ("honest.org", "honest.co.uk", "org")] == [Refused] * 3     # of its address
+
+
+def test_where_no_name_can_be_looked_up_that_is_said(silent):
+    failure, asked = silent
+    assert [failure(f"slow{number}.org") for number in range(10)] == [Unreachable] * 9 + [Busy]
+    assert failure("honest.org") is Busy and len(asked) == 9
 
 
 def test_a_refused_port_is_unreachable():

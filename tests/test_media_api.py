@@ -13,7 +13,7 @@ from handlers.errors import ExternalServiceError, ExternalTimeout, RateLimited
 from handlers.media import create_media_from_url
 from handlers.services import Turns
 from storage.database import with_connection
-from storage.fetch import Broken, TooSlow
+from storage.fetch import Broken, Busy, TooSlow
 from storage.media import Unfinished
 from storage.models import Media, wire_time
 from tests.links import serving
@@ -264,12 +264,14 @@ def test_a_server_that_gives_no_whole_answer_is_an_external_failure(fetcher, lin
     assert not any(fetcher.rows().values())
 
 
-@pytest.mark.parametrize("error, answer", [(TooSlow("late"), ExternalTimeout), (Broken("cut"), ExternalServiceError)])
-def test_only_our_own_deadline_is_a_504(error, answer):
+@pytest.mark.parametrize("error, answer", [(TooSlow("late"), ExternalTimeout), (Broken("cut"), ExternalServiceError),
+                                           (Busy("so many"), RateLimited)])
+def test_a_fetch_that_fails_says_whose_fault_it_is(error, answer):
     fetcher = Mock(**{"download.side_effect": error})
     with pytest.raises(answer):
         create_media_from_url(Mock(team_id="a"), Mock(fetcher=fetcher, fetches=Turns(1, "")), {"url": "http://host.org/"}, None)
-    assert (answer.status, answer.code) == ({TooSlow: 504, Broken: 502}[type(error)], "external_service_error")
+    assert (answer.status, answer.code) == {TooSlow: (504, "external_service_error"), Broken: (502, "external_service_error"),
+                                            Busy: (429, "rate_limited")}[type(error)]
 
 
 def test_a_machine_without_time_for_a_file_says_when_to_come_back():
