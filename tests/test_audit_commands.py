@@ -1,4 +1,7 @@
-"""Every command of administration leaves its line in the trail, or is known to change nothing. A new one must say which."""
+"""Every command of administration leaves its line in the trail, or is known to change nothing; and none reaches beyond its team.
+
+A new one must say which.
+"""
 
 from dataclasses import dataclass
 
@@ -22,7 +25,8 @@ ACTS = {
     "client create": ("Cafe --team {team}", "client.created"),
     "client status": ("{client} archived --team {team}", "client.status_set"),
     "key create": ("--team {team}", "key.created"), "key rotate": ("{key} --team {team}", "key.rotated"),
-    "key narrow": ("{key} --scope posts:read --team {team}", "key.narrowed"), "key revoke": ("{key} --team {team}", "key.revoked"),
+    "key narrow": ("{key} --scope posts:read --team {team}", "key.narrowed"),
+    "key revoke": ("{key} --team {team}", "key.revoked"),
     "user create": ("Bob --team {team}", "user.created"), "user login": ("{user} new.{user} --team {team}", "user.login_set"),
     "user password": ("{user} --team {team}", "user.password_set"), "user link": ("{user} --team {team}", "user.link_made"),
     "user disable": ("{user} --team {team}", "user.disabled"),
@@ -40,7 +44,8 @@ READS = {
     "secrets new": "", "migrate": None, "doctor": None, "serve": None, "worker": None, "media sweep": None,
     "up": None,     # the first keys, which it makes: tests/test_up.py
 }
-KEPT = ("teams", "users", "clients", "api_keys", "accounts", "oauth_clients", "oauth_grants", "sign_in_links", "connect_requests")
+KEPT = ("teams", "users", "clients", "api_keys", "accounts", "oauth_clients", "oauth_grants", "sign_in_links",
+        "connect_requests")
 
 
 def leaves(command, *path):
@@ -65,11 +70,15 @@ class Desk:
 
     def type(self, command, given):
         """What the command said."""
-        arguments = [word.format(**self.things) for word in (*command.split(), *given.split())]
-        done = CliRunner().invoke(posthorn, arguments, input=f"{PASSWORD}\n", env=self.environ)
+        done = self.try_to(command, given)
         # Other tests may have left what no key opens, which rotating ends with.
         assert done.exit_code == 0 or "no configured key opens" in done.output, done.output
         return done.output
+
+    def try_to(self, command, given):
+        """What came of the command."""
+        arguments = [word.format(**self.things) for word in (*command.split(), *given.split())]
+        return CliRunner().invoke(posthorn, arguments, input=f"{PASSWORD}\n", env=self.environ)
 
     def kept(self):
         """A digest of each table of KEPT, and the last line of the trail that a command wrote."""
@@ -94,8 +103,8 @@ def desk(environ, api_url, network):
     with database.connection_context():
         key = ApiKey.get(ApiKey.digest == keys.digest(member.test.key))
     yield Desk({**environ, "POSTHORN_ALLOW_PRIVATE": f"{HOST}:{network.port}"},
-               {"team": member.team.id, "user": member.user.id, "client": member.client.id, "key": key.id, "app": oauth_client.id,
-                "account": account.id, "network": network.url})
+               {"team": member.team.id, "user": member.user.id, "client": member.client.id, "key": key.id,
+                "app": oauth_client.id, "account": account.id, "network": network.url, "stranger": Member(api_url).team.id})
     open_pool(environ["DATABASE_URL"], connections=20)
 
 
@@ -123,3 +132,29 @@ def test_what_only_reads_changes_nothing(desk, command):
     before = desk.kept()
     desk.type(command, READS[command])
     assert desk.kept() == before
+
+
+GIVEN = {**{command: given for command, (given, _) in ACTS.items()}, **READS}
+ON_A_TEAM = {command: given.replace("{team}", "{stranger}") for command, given in GIVEN.items() if "{team}" in (given or "")}
+OBJECTS = ("{user}", "{client}", "{key}", "{account}")
+LIMITED = {"key create": "--client {client} --team {stranger}", "key narrow": "{key} --client {client} --team {stranger}",
+           "oauth-client create": f"x --redirect {BACK} --client {{client}} --team {{stranger}}",
+           "account add": "mastodon host={network} accessToken=canary-token --client {client} --team {stranger}",
+           "account connect": "mastodon --instance {network} --no-wait --client {client} --team {stranger}"}
+FOREIGN = [(command, given) for command, given in ON_A_TEAM.items() if any(one in given for one in OBJECTS)]
+
+
+@pytest.mark.parametrize("command, given", [*FOREIGN, *LIMITED.items(), ("key create", "--user {user} --team {stranger}"), (
+    "oauth-client create", f"x --redirect {BACK} --confidential --as-user {{user}} --team {{stranger}}")])
+def test_what_is_another_teams_is_not_there(desk, command, given):
+    before = desk.kept()
+    done = desk.try_to(command, given)
+    assert (done.exit_code, desk.kept()) == (1, before) and "the team has no such" in done.output, done.output
+
+
+@pytest.mark.parametrize("command", [name for name in READS if name in ON_A_TEAM and (name, ON_A_TEAM[name]) not in FOREIGN])
+def test_what_is_listed_is_the_teams(desk, command):
+    desk.type("user login", ACTS["user login"][0])      # so that there is something in each list, the trail too
+    things = [desk.things[name] for name in ("user", "client", "key", "account")]
+    assert [thing for thing in things if thing in desk.type(command, READS[command])] != []
+    assert [thing for thing in things if thing in desk.type(command, ON_A_TEAM[command])] == []

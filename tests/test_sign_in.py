@@ -7,7 +7,7 @@ import click
 import pytest
 
 from handlers.identity import sound_redirect
-from storage import people
+from storage import audit, people
 from storage.models import User
 from tests.browser import page
 from tests.commands import posthorn
@@ -34,6 +34,17 @@ def test_a_new_password_ends_what_came_of_the_old_one(environ, member, login, co
     assert people.of_session(people.begin_session(now, "password", "here")) == member.user
     User.update(disabled_at=datetime.now(UTC)).where(User.id == member.user.id).execute()
     assert people.begin_session(now, "link", "here") is None
+
+
+def test_what_ends_for_one_person_goes_on_for_others(member, connection):
+    other = User.add(team_id=member.team.id, name="Bob")
+    token, link = people.begin_session(other, "link", "here"), people.new_link(other)
+    can_sign_in(member.user, f"ann.{member.user.id}".lower())
+    people.disable(member.user, audit.WORKER)
+    assert people.of_session(token) == other
+    assert people.by_link(link) == other
+    people.end_session(people.begin_session(other, "link", "here"))
+    assert people.of_session(token) == other
 
 
 @pytest.mark.parametrize("redirect", ["http://[", "https://a;script-src *", "x y", "http://a'b/", "", ":"])
