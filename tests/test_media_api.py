@@ -266,7 +266,7 @@ def test_a_server_that_gives_no_whole_answer_is_an_external_failure(fetcher, lin
 
 @pytest.mark.parametrize("error, answer", [(TooSlow("late"), ExternalTimeout), (Broken("cut"), ExternalServiceError),
                                            (Busy("so many"), RateLimited)])
-def test_a_fetch_that_fails_says_whose_fault_it_is(error, answer):
+def test_a_fetch_that_fails_says_whose_fault_it_is(environ, error, answer):
     fetcher = Mock(**{"download.side_effect": error})
     with pytest.raises(answer):
         create_media_from_url(Mock(team_id="a"), Mock(fetcher=fetcher, fetches=Turns(1, "")), {"url": "http://host.org/"}, None)

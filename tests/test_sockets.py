@@ -25,6 +25,7 @@ OPERATORS = {
     "storage/embedded.py": "servers that this machine runs itself",
     "handlers/up.py": "processes that it started itself, on loopback",
     "handlers/doctor.py": "the operator's own addresses, by the settings",
+    "handlers/prompt.py": "the name of an option, for those who have connected to us",
     "platforms/worker.py": "a pair of sockets within the process",
 }
 STARTS = {
