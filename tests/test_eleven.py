@@ -151,3 +151,27 @@ def test_a_photo_beside_a_film_is_its_cover_and_texts_beside_them_go_with_them(m
 def test_no_credential_is_in_any_answer(member):
     answers = [member.live.get(path).raw for path in ("/v1/accounts", "/v1/posts", "/v1/platforms")]
     assert not any(b"canary" in raw for raw in answers)
+
+
+def test_what_is_no_post_is_delivered_too_and_a_refused_thumbnail_is_told(member, networks, files, monkeypatch):
+    wanted = {
+        "youtube": {"title": "Bread", "language": "en", "localizations": [{"language": "de", "title": "Brot"}]},
+        "pinterest": MODULES["pinterest"].SAMPLES["image"].options,
+    }
+    targets = [{"platform": name, "options": {**options, "media": [files["photo"], files["film"]]}}
+               for name, options in wanted.items()]
+    targets += [{"platform": "tiktok", "options": {"draft": True, "media": [files["film"]]}},
+                {"platform": "gbp", "options": {"category": "INTERIOR", "media": [files["photo"]]}}]
+    monkeypatch.setattr(networks["youtube"].consenting, "verified", False)
+    answer = member.live.post("/v1/posts", {"caption": CAPTION + "?", "targets": targets})
+    assert answer.status == 202, answer.raw
+    post = hurried(member, networks, answer.data["id"])
+    assert [(one["status"], one.get("error", {}).get("rule")) for one in post["targets"]] == [
+        ("published", "thumbnail"), ("published", None), ("published", None), ("published", None)], post
+    ids = [one["postId"] for one in post["targets"]]
+    video = networks["youtube"].videos[ids[0]]
+    assert video["localizations"]["de"]["title"] == "Brot" and video in networks["youtube"].posts
+    assert networks["pinterest"].posts[-1]["id"] == ids[1]
+    assert networks["pinterest"].posts[-1]["source"]["cover_image_url"] == files["photo"]
+    assert networks["tiktok"].drafts[-1]["publish_id"] == ids[2]
+    assert (networks["gbp"].added[-1]["id"], networks["gbp"].added[-1]["data"][:2]) == (ids[3], b"\xff\xd8")
