@@ -42,21 +42,7 @@ def create_app(config: Config, services: Services | None = None) -> AsyncApp:
     """The application. Raises ResolverError when an operationId has no handler, ConfigError for an unusable setting."""
     services = services or build(config, connections=config.api_connections)
     contract = Contract()
-    middlewares = [
-        functools.partial(Proxies, trusted=config.trusted_proxies),
-        Gate,
-        Origins,
-        functools.partial(ServerErrorMiddleware, handler=_answer_error),
-        ExceptionMiddleware,
-        functools.partial(Files, services=services),
-        functools.partial(Paths, contract=contract, beside={**dict.fromkeys(plain.PATHS, ["GET", "HEAD"]), **METHODS}),
-        functools.partial(Pages, services=services, scopes=contract.scopes),
-        RoutingMiddleware,
-        *([ResponseValidationMiddleware] if config.validate_responses else []),
-        LifespanMiddleware,
-        functools.partial(Calls, contract=contract, security=Security(config), services=services),
-    ]
-    app = AsyncApp("handlers", middlewares=middlewares, resolver=Resolver(_resolve),
+    app = AsyncApp("handlers", middlewares=_layers(contract, config, services), resolver=Resolver(_resolve),
                    validate_responses=config.validate_responses)
     app.add_api(copy.deepcopy(contract.document))
     for error in (ProblemException, HTTPException, Exception):
@@ -64,6 +50,29 @@ def create_app(config: Config, services: Services | None = None) -> AsyncApp:
     for path, view in plain.views(contract, services).items():
         app.add_url_rule(path, view_func=view, methods=["GET"])
     return app
+
+
+def _layers(contract, config, services):
+    """From the outermost to the handlers."""
+    beside = {**dict.fromkeys(plain.PATHS, ["GET", "HEAD"]), **METHODS}
+
+    def methods(path):
+        return beside.get(path) or contract.methods(path)
+
+    return [
+        functools.partial(Proxies, trusted=config.trusted_proxies),
+        Gate,
+        functools.partial(Origins, allowed=config.cors_origins, methods=methods),
+        functools.partial(ServerErrorMiddleware, handler=_answer_error),
+        ExceptionMiddleware,
+        functools.partial(Files, services=services),
+        functools.partial(Paths, methods=methods),
+        functools.partial(Pages, services=services, scopes=contract.scopes),
+        RoutingMiddleware,
+        *([ResponseValidationMiddleware] if config.validate_responses else []),
+        LifespanMiddleware,
+        functools.partial(Calls, contract=contract, security=Security(config), services=services),
+    ]
 
 
 def _resolve(operation_id):

@@ -15,6 +15,7 @@ CREDENTIALS = ("keys", "environment", "instance")
 LEFT = "running.env"    # in the data directory of `posthorn up`, readable by its owner alone
 
 CAPTION_TIMEOUT = 90    # seconds at most: an Idempotency-Key takes a request for dead after 120
+ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://([a-z0-9._-]{1,253}|\[[0-9a-f:.]{2,45}\])(:[0-9]{1,5})?")     # RFC 6454, section 6.2
 HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
 HEADER_VALUE = re.compile(r"[\x21-\x7e](?:[\t\x20-\x7e]{0,4000}[\x21-\x7e])?")
 HTTP_HEADERS = {"host", "connection", "content-length", "content-type", "content-encoding", "transfer-encoding",
@@ -50,6 +51,7 @@ class Config:
     fetch_rate_limit: int
     caption_rate_limit: int
     failed_credentials_limit: int
+    cors_origins: frozenset[str]
     trusted_proxies: tuple[IPv4Network | IPv6Network, ...]
     caption_url: str | None
     caption_key: str | None = field(repr=False)
@@ -93,6 +95,7 @@ class Config:
             fetch_rate_limit=env.number("POSTHORN_FETCH_RATE_LIMIT", 30),
             caption_rate_limit=env.number("POSTHORN_CAPTION_RATE_LIMIT", 30),
             failed_credentials_limit=env.number("POSTHORN_FAILED_CREDENTIALS_LIMIT", 20),
+            cors_origins=env.origins("POSTHORN_CORS_ORIGINS"),
             trusted_proxies=env.networks("POSTHORN_TRUSTED_PROXIES"),
             caption_url=env.url("POSTHORN_CAPTION_URL", None),
             caption_key=env.text("POSTHORN_CAPTION_KEY", None),
@@ -203,6 +206,12 @@ class _Env:
 
     def names(self, name):
         return tuple(part.strip() for part in self.text(name).split(",") if part.strip())
+
+    def origins(self, name):
+        found = frozenset(part.strip() for part in self.text(name, "").split(",") if part.strip())
+        if found != {"*"} and not all(ORIGIN.fullmatch(origin) for origin in found):
+            raise ConfigError(f"{name} must be a comma-separated list of origins such as https://app.example.com, or *")
+        return found
 
     def networks(self, name):
         try:

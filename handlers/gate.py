@@ -47,13 +47,13 @@ class Gate:
 
 
 class Paths:
-    """Refuses what is no operation of the document, and HTTP that this API does not speak. Inside the error handler.
+    """Refuses paths and methods that nothing answers, and HTTP that this API does not speak. Inside the error handler.
 
-    `beside` holds the methods of the paths that answer beside the operations.
+    `methods` tells those of a path.
     """
 
-    def __init__(self, app, contract, beside):
-        self.app, self.contract, self.beside = app, contract, beside
+    def __init__(self, app, methods):
+        self.app, self.methods = app, methods
 
     async def __call__(self, scope, receive, send):
         if scope["type"] == "http":
@@ -75,7 +75,7 @@ class Paths:
     def _check_path(self, scope):
         method, path = scope["method"], scope["path"]
         # A slash that is written as an escape parts nothing: what a proxy took for one name is not several to us.
-        methods = [] if b"%2f" in scope["raw_path"].lower() else self.beside.get(path) or self.contract.methods(path)
+        methods = [] if b"%2f" in scope["raw_path"].lower() else self.methods(path)
         if not methods:
             raise NotFound("there is nothing at this path")
         if method not in methods:

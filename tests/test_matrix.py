@@ -5,6 +5,7 @@ from minio import Minio
 
 from handlers.contract import Contract
 from storage.database import database
+from tests.documented import as_documented
 from tests.matrix import CALLERS, FOREIGN, FRIENDS, REFUSED, ROWS, World
 
 OPERATIONS = Contract().operations
@@ -67,6 +68,7 @@ def test_everybody_gets_what_is_theirs_and_nothing_else(row, world, snapshot):
         answer, before = asked(callers[name], row, objects), state
         told = answer.raw + repr(answer.headers).encode()
         assert (name, answer.status) == (name, row.expected(name)), answer.raw
+        assert as_documented(row.operation, answer, known=answer.status != 401)
         assert (name, [secret for secret in world.secrets(objects, name) if secret.encode() in told]) == (name, [])
         state = snapshot()
         changed = {team for _, team, *_ in state ^ before}
@@ -78,3 +80,4 @@ def test_everybody_gets_what_is_theirs_and_nothing_else(row, world, snapshot):
             fresh = world.objects(row.mode)
         answer = asked(callers[name], row, fresh)
         assert (name, answer.status) == (name, row.expected(name)), answer.raw
+        assert as_documented(row.operation, answer)
