@@ -105,7 +105,7 @@ def _machine(config, act):
         asked = oauth.Request(config.base_url, request.method, request.path, MultiDict(request.form), request.headers)
         with with_connection(), database.atomic():
             answer = act(asked)
-        exchange_of(request.environ["asgi.scope"]).allowance = asked.allowance
+        exchange_of(request.environ.get("asgi.scope")).allowance = asked.allowance
     except UnicodeDecodeError:
         answer = _failure(InvalidClientError(status_code=401))
     except OAuth2Error as error:
