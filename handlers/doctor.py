@@ -23,6 +23,7 @@ from storage.queue import health
 OLDEST_POSTGRES = 150_000   # server_version_num
 SILENCE, WAITING = 5.0, 60.0    # seconds, as in GET /ready
 CONTENT, TYPE = b"posthorn", "image/png"
+LISTING = b"<ListBucketResult"
 PAGE = "response-content-type=text/html"
 
 SETTINGS = "set it, or run this beside a running `posthorn up` with the same --data-dir"
@@ -88,6 +89,9 @@ def _workers(queue):
 
 def _store(config, objects):
     try:
+        if not objects.has_bucket():        # some stores make it with the first upload
+            yield Finding(False, f"the store has no bucket {config.s3_bucket}", "run `posthorn migrate`, or correct S3_BUCKET")
+            return
         with _probe(objects) as key:
             for check in (_keeping, _enforcement, _serving):
                 try:
@@ -134,6 +138,8 @@ def _serving(config, objects, key):
             yield from _served_by_us(pool, url) if ours else _served_elsewhere(pool, url, config)
         except HTTPError:
             yield Finding(False, f"nobody answers at {config.s3_public_url}", f"start `posthorn serve`, or {PUBLIC}")
+            return
+        yield from _served_by_the_store(pool, objects, key, ours)
 
 
 def _served_by_us(pool, url):
@@ -159,8 +165,29 @@ def _served_elsewhere(pool, url, config):
     if headers.get("X-Content-Type-Options") != "nosniff" or "sandbox" not in headers.get("Content-Security-Policy", ""):
         yield Finding(None, "files are served without `nosniff` or a sandboxing Content-Security-Policy", PUBLIC)
     listed = [pool.request("GET", f"{config.s3_public_url}{path}") for path in ("/", "?list-type=2")]
-    if any(one.status == 200 and b"<ListBucketResult" in one.data for one in listed):
+    if any(one.status == 200 and LISTING in one.data for one in listed):
         yield Finding(False, "everybody can list the files", "let everybody GetObject, and not ListBucket")
+
+
+def _served_by_the_store(pool, objects, key, ours):
+    """What the store gives without a signature, past whoever serves the files."""
+    for url in objects.own_urls(key) - {objects.public_url(key)}:
+        page = _asked(pool, f"{url}?{PAGE}")
+        if page is not None and page.status == 200 and (ours or "html" in page.headers.get("Content-Type", "")):
+            yield Finding(False, f"everybody can read the files at the store itself, {url.rpartition('/')[0]}",
+                          "take the right to read from everybody there: the API, or S3_PUBLIC_URL, serves them")
+    for url in objects.own_urls(""):
+        listed = _asked(pool, f"{url}?list-type=2")
+        if listed is not None and listed.status == 200 and LISTING in listed.data:
+            yield Finding(False, f"everybody can list the files at {url}", "let nobody list the bucket")
+
+
+def _asked(pool, url):
+    """The answer, or None where none comes: others may reach what we do not."""
+    try:
+        return pool.request("GET", url)
+    except HTTPError:
+        return None
 
 
 def _code(data):

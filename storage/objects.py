@@ -22,7 +22,7 @@ from urllib3 import PoolManager, Retry, Timeout
 from urllib3.exceptions import HTTPError
 
 from storage.credentials import NoCredentials, provider
-from storage.presign import presign_put
+from storage.presign import object_url, presign_put
 
 # A dead store is known after 8 s and a silent one after 10: whoever waits for us gets an answer within 15 s.
 TIMEOUT = Timeout(connect=4, read=10)
@@ -51,8 +51,8 @@ class StoreUnavailable(Exception):
 
 @dataclass(frozen=True)
 class ObjectInfo:
-    """What the store knows of an object. `bytes` is its size; `content_type` and `encoding` (None: none) were declared when it was
-    put, and nobody has checked them.
+    """What the store knows of an object. `bytes` is its size; `content_type` and `encoding` (None: none) were declared when it
+    was put, and nobody has checked them.
     """
 
     bytes: int
@@ -89,8 +89,8 @@ class Objects:
 
         Raises StoreUnavailable if nothing can be uploaded.
         """
-        with _failures():
-            if not self._client.bucket_exists(self._bucket):
+        if not self.has_bucket():
+            with _failures():
                 self._make_bucket()
         return [*self._allow_browsers(), *self.laxities()]
 
@@ -133,16 +133,20 @@ class Objects:
         with _failures():
             self._client.set_bucket_policy(self._bucket, json.dumps({"Version": "2012-10-17", "Statement": [statement]}))
 
+    def has_bucket(self) -> bool:
+        """Whether the bucket is there. Raises StoreUnavailable."""
+        with _failures():
+            return self._client.bucket_exists(self._bucket)
+
     def ready(self) -> bool:
         """Whether the store answers and has the bucket."""
         try:
-            with _failures():
-                return self._client.bucket_exists(self._bucket)
+            return self.has_bucket()
         except StoreUnavailable:
             return False
 
     def put(self, key: str, file: BinaryIO, size: int, content_type: str) -> None:
-        """Stores `size` bytes read from `file` under `key`, where nothing is yet. Raises StoreUnavailable, ValueError when short.
+        """Stores `size` bytes of `file` under `key`, where nothing is yet. Raises StoreUnavailable, and ValueError when short.
 
         One request, sent as it is read: the parts of minio-py are held in memory and hashed, and take half as long again.
         """
@@ -193,6 +197,11 @@ class Objects:
     def public_url(self, key: str) -> str:
         """Where everybody can read the object."""
         return f"{self._public_url}/{quote(key)}"
+
+    def own_urls(self, key: str) -> set[str]:
+        """Where the store itself has the object (for the key "", the bucket), for us and for others."""
+        return {object_url(base, self._bucket, key, virtual_host=self._virtual_host)
+                for base in (self._endpoint_url, self._upload_url)}
 
     def key_of(self, url: str) -> str | None:
         """The key whose public URL this is, written exactly so; None for every other URL."""

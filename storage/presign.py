@@ -22,8 +22,8 @@ def presign_put(endpoint_url: str, bucket: str, key: str, *, access_key: str, se
     `expires` over 604,800, seven days, and ends a URL with the keys that signed it. The steps and their names are those of
     https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-query-string-auth.html
     """
-    base = _base(endpoint_url, bucket, virtual_host)
-    host, path = _host(base), quote(f"/{key}" if virtual_host else f"/{bucket}/{key}")
+    address = object_url(endpoint_url, bucket, key, virtual_host=virtual_host)
+    host, path = _host(address), urlsplit(address).path
     moment = now.astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
     scope = f"{moment[:8]}/{region}/s3/aws4_request"
     query = urlencode({
@@ -38,17 +38,18 @@ def presign_put(endpoint_url: str, bucket: str, key: str, *, access_key: str, se
     request = "\n".join(["PUT", path, query, headers, SIGNED_HEADERS, "UNSIGNED-PAYLOAD"])
     to_sign = "\n".join([ALGORITHM, moment, scope, hashlib.sha256(request.encode()).hexdigest()])
     signature = _sign(_signing_key(secret_key, scope), to_sign).hex()
-    return f"{base}{path}?{query}&X-Amz-Signature={signature}"
+    return f"{address}?{query}&X-Amz-Signature={signature}"
 
 
-def _base(endpoint_url, bucket, virtual_host):
+def object_url(endpoint_url: str, bucket: str, key: str, *, virtual_host: bool = False) -> str:
+    """Where the store has the object; for the key "", the bucket."""
     scheme, _, rest = endpoint_url.rstrip("/").partition("://")
-    return f"{scheme}://{bucket}.{rest}" if virtual_host else f"{scheme}://{rest}"
+    return f"{scheme}://{bucket}.{rest}{quote(f'/{key}')}" if virtual_host else f"{scheme}://{rest}{quote(f'/{bucket}/{key}')}"
 
 
-def _host(base):
+def _host(address):
     """The Host header that every client will send: lower case, and without the port that the scheme implies."""
-    parts = urlsplit(base)
+    parts = urlsplit(address)
     host = parts.netloc.lower()
     return host.removesuffix(f":{DEFAULT_PORTS[parts.scheme]}")
 

@@ -11,15 +11,20 @@ import pytest
 from handlers import doctor
 from handlers.doctor import findings
 from storage.database import database, with_connection
+from storage.objects import Objects
 from tests.links import serving
 from tests.service import ROOT
 from tests.test_objects import Careless, Refusing, serving as serving_store
 
+PRIVATE = "doctors"     # a bucket
+
 
 @pytest.fixture
 def healthy(environ, api_url, worker):
-    """The settings of a service all of whose parts run, and whose files the API serves."""
-    return {name: value for name, value in environ.items() if name != "S3_PUBLIC_URL"} | {"POSTHORN_BASE_URL": api_url}
+    """The settings of a service all of whose parts run, and whose files the API serves, from a bucket nobody else reads."""
+    Objects(environ["S3_ENDPOINT_URL"], environ["S3_ACCESS_KEY"], environ["S3_SECRET_KEY"], PRIVATE).prepare()
+    return {name: value for name, value in environ.items() if name != "S3_PUBLIC_URL"} | {
+        "POSTHORN_BASE_URL": api_url, "S3_BUCKET": PRIVATE}
 
 
 def said(environ):
@@ -63,11 +68,25 @@ def test_the_exit_status_says_that_something_is_wrong(healthy):
 
 
 def test_the_embedded_store_read_by_everybody_makes_pages_of_files(environ, healthy, wrong):
-    assert wrong({**healthy, "S3_PUBLIC_URL": environ["S3_PUBLIC_URL"]}) == [
+    public = {name: environ[name] for name in ("S3_PUBLIC_URL", "S3_BUCKET")}
+    assert wrong(healthy | public) == [
         "FAIL  a query turns files into pages, which may hold scripts: have the query dropped: "
         "see Files and who serves them in the README"]
-    every = [str(finding) for finding in findings({**healthy, "S3_PUBLIC_URL": environ["S3_PUBLIC_URL"]})]
+    every = [str(finding) for finding in findings(healthy | public)]
     assert any(line.startswith("note  files are served without `nosniff`") for line in every)
+
+
+def test_files_of_ours_that_everybody_can_read_past_us(environ, healthy, wrong):
+    url = f"{environ['S3_ENDPOINT_URL']}/{environ['S3_BUCKET']}"
+    assert wrong({**healthy, "S3_BUCKET": environ["S3_BUCKET"]}) == [
+        f"FAIL  everybody can read the files at the store itself, {url}: take the right to read from everybody there: "
+        "the API, or S3_PUBLIC_URL, serves them"]
+
+
+def test_a_bucket_that_is_not_there_is_not_made(environ, healthy, wrong):
+    assert wrong({**healthy, "S3_BUCKET": "mistyped"}) == [
+        "FAIL  the store has no bucket mistyped: run `posthorn migrate`, or correct S3_BUCKET"]
+    assert not Objects(environ["S3_ENDPOINT_URL"], environ["S3_ACCESS_KEY"], environ["S3_SECRET_KEY"], "mistyped").has_bucket()
 
 
 @pytest.mark.parametrize("change, sentence", [
