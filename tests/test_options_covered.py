@@ -8,6 +8,7 @@ it is there, has functions of the stand-in that make the account for an option w
 """
 
 import json
+from contextlib import contextmanager
 from urllib.parse import parse_qsl
 
 import pytest
@@ -20,6 +21,7 @@ CONTRACT = Contract()
 SCHEMAS = CONTRACT.document["components"]["schemas"]
 COMMON = {"account", "caption", "media"}        # which every network has, and other tests
 CASES = [(name, option) for name in LIVE for option in MODULES[name].OPTIONS]
+over_options = pytest.mark.parametrize("name, option", CASES, ids=["-".join(case) for case in CASES])
 
 
 def names_in(schema):
@@ -102,16 +104,32 @@ def test_every_option_of_the_document_is_exercised(name):
     assert {option for option in used if "/" not in option} <= set(MODULES[name].OPTIONS)
 
 
-@pytest.mark.parametrize("name, option", CASES, ids=["-".join(case) for case in CASES])
-def test_an_option_reaches_its_network(name, option):
+@contextmanager
+def staged(name, option):
+    """A scene on which an option may be used, the Content that does, and what must arrive."""
     with MODULES[name].start() as net:
         scene = Scene(name, net)
         if option in getattr(scene.module, "ACCOUNTS", {}):
             scene.account = scene.module.ACCOUNTS[option](net)
-        content, wanted = exercised(name, option, net, scene.account)
+        yield scene, *exercised(name, option, net, scene.account)
+
+
+@over_options
+def test_an_option_reaches_its_network(name, option):
+    with staged(name, option) as (scene, content, wanted):
         assert scene.connector.problems(content, scene.account) == []
         receipt = scene.prepared(content)
         outcome = scene.sent(content, receipt)
         if option in scene.connector.follow_options:
             scene.followed(content, receipt, outcome)
-        assert any(holds(body, wanted) for body in arrived(net)), f"{wanted} did not arrive"
+        assert any(holds(body, wanted) for body in arrived(scene.net)), f"{wanted} did not arrive"
+
+
+@over_options
+def test_a_killed_worker_repeats_no_step_of_an_option(name, option):
+    writes = []
+    for again in (False, True):
+        with staged(name, option) as (scene, content, _):
+            scene.sent(content, scene.prepared(content, again=again))
+            writes.append(scene.writes())
+    assert writes[0] == writes[1]

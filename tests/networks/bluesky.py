@@ -22,7 +22,8 @@ OPTIONS = {
     "languages": (Content("hi", options={"languages": ["de"]}, key="k-1"), {"langs": ["de"]}),
     "labels": (Content("hi", options={"labels": ["nudity"]}, key="k-1"), {"values": [{"val": "nudity"}]}),
     "tags": (Content("hi", options={"tags": ["bread"]}, key="k-1"), {"text": "hi", "tags": ["bread"]}),
-    "subtitles": (Content("hi", (video(),), "video", {"subtitles": [{"language": "de", "text": VTT}]}, "k-1"), {"lang": "de"}),
+    "subtitles": (Content("hi", (video(),), "video", {"subtitles": [
+        {"language": "de", "text": VTT}, {"language": "at", "text": VTT + "!"}]}, "k-1"), {"lang": "de"}),
     "quoteUri": lambda net, account: about(net, account, "quoteUri", "embed", {
         "$type": "app.bsky.embed.record", "record": ...}),
     "replyToUri": lambda net, account: about(net, account, "replyToUri", "reply", {"root": ..., "parent": ...}),

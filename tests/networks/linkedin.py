@@ -28,7 +28,7 @@ TARGETS = {"geoLocations": ["urn:li:geo:103644278"], "industries": ["urn:li:indu
            "jobFunctions": ["urn:li:function:12"], "seniorities": ["urn:li:seniority:4", "urn:li:seniority:5"]}
 OPTIONS = {
     "altTexts": (SAMPLES["image"], {"altText": "A loaf"}),
-    "title": (SAMPLES["video"], {"title": "How bread is made"}),
+    "title": (replace(SAMPLES["video"], media=(*SAMPLES["video"].media, image())), {"title": "How bread is made"}),
     "link": (Content("hi", post_type="link", options={"link": LINK}, key="k-1"), {"article": {
         "source": "https://bread.example/menu", "title": "Menu", "description": "What we bake"}}),
     "poll": (SAMPLES["poll"], {"poll": {"question": "Rye or wheat?", "options": [{"text": "Rye"}, {"text": "Wheat"}],

@@ -16,7 +16,8 @@ SAMPLES = {
 POLL = {"options": ["rye", "wheat"], "expiresIn": 3600, "multiple": True, "hideTotals": True}
 OPTIONS = {
     "altTexts": (Content("hi", (image(),), "image", {"altTexts": ["a loaf"]}, "k-1"), {"description": "a loaf"}),
-    "focalPoints": (Content("hi", (image(),), "image", {"focalPoints": [{"x": 0.5, "y": -1}]}, "k-1"), {"focus": "0.5,-1"}),
+    "focalPoints": (Content("hi", (video(), image()), "video", {"focalPoints": [{"x": 0.5, "y": -1}]}, "k-1"), {
+        "focus": "0.5,-1", "thumbnail": "1.png"}),
     "visibility": (Content("hi", options={"visibility": "unlisted"}, key="k-1"), {"visibility": "unlisted"}),
     "spoilerText": (Content("hi", options={"spoilerText": "cw"}, key="k-1"), {"spoiler_text": "cw"}),
     "sensitive": (Content("hi", options={"sensitive": True}, key="k-1"), {"sensitive": True}),

@@ -40,7 +40,7 @@ OPTIONS = {
     "embeddable": (using(media=(film(),), embeddable=True), {"embeddable": True}),
     "callToAction": (using(media=(film(),), callToAction={"type": "VISIT_SITE", "url": "https://bread.example"}), {
         "call_to_actions": {"visit_site": {"url": "https://bread.example"}}}),
-    "subtitles": (using(media=(film(),), subtitles=[TRACK]), {"language_code": "DE", "display_name": "Deutsch"}),
+    "subtitles": (using(media=(image(), film()), subtitles=[TRACK, TRACK]), {"language_code": "DE", "display_name": "Deutsch"}),
     "poll": (using(poll={"options": ["rye", "wheat"], "durationMinutes": 60}), {
         "poll": {"options": ["rye", "wheat"], "duration_minutes": 60}}),
     "replySettings": (using(replySettings="verified"), {"reply_settings": "verified"}),
