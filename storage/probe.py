@@ -32,7 +32,7 @@ MAX_BOXES = 100_000  # 14 hours of one-second fragments; what comes behind them 
 
 EXIF_ORIENTATION, EXIF_ON_ITS_SIDE = 0x0112, (5, 6, 7, 8)
 MOVING = ("image/png", "image/webp")    # may hold several frames, and say so without being read whole; GIF does not
-# What some program would run, unpack or show if it began where a picture ends. Cameras put videos and notes of their own there.
+# What some program would run, unpack or show if it began where the media ends. Cameras put videos and notes of their own there.
 BEHIND = re.compile(rb"\s*(?:PK\x03\x04|%PDF-|\x7fELF|Rar!|#!/|<\?php|<!doctype|<html|<head|<body|<script|<svg)", re.I)
 WEBM_SEGMENT = b"\x18\x53\x80\x67"
 
@@ -41,8 +41,7 @@ def measure_image(file, mime_type):
     """`{"width", "height", "animated"}`, in pixels as displayed, of a picture that is there to its end. Raises Refused."""
     data = Window(file)
     skeleton, end = SKELETONS[mime_type](data)
-    if BEHIND.match(data[end : end + 512]):
-        raise Refused("something else hangs on behind its picture")
+    _check_behind(data[end : end + 64])
     try:
         image = Image.open(io.BytesIO(skeleton), formats=[mime_type.removeprefix("image/")])
         (width, height), exif = image.size, image.info.get("exif", b"")
@@ -89,6 +88,9 @@ def check_boxes(file):
     for kind, start, end in _boxes(file, 0, size):
         if kind in (b"moov", b"moof", b"mdat") and end > size:
             raise Refused("it ends too early")
+        if end > size:      # most likely no box at all
+            file.seek(start - 8)
+            _check_behind(file.read(64))
         if kind == b"moov":
             tracks, edits = dict(_tracks(file, start, end)), sum(_edits(file, start, end))
     if tracks is None:
@@ -106,9 +108,18 @@ def check_segment(file):
         length = 9 - int.from_bytes(rest[:1], "big").bit_length()
         unknown = (1 << 7 * length) - 1  # RFC 8794 section 6.2
         declared = int.from_bytes(rest[:length], "big") & unknown
-        if declared != unknown and len(head) - len(rest) + length + declared > size:
+        end = len(head) - len(rest) + length + declared
+        if declared != unknown and end > size:
             raise Refused("it ends too early")
+        if declared != unknown:
+            file.seek(end)
+            _check_behind(file.read(64))
     return {}, {}
+
+
+def _check_behind(data):
+    if BEHIND.match(data):
+        raise Refused("something else hangs on behind it")
 
 
 def orientation(exif, tags):

@@ -147,15 +147,15 @@ REAL = {
 
 HEADER_ONLY = video("mp4", **FASTSTART).partition(b"\x00\x00\x00\x08free")[0]
 NO_TYPE = "the file is no JPEG, PNG, GIF, WebP, MP4, MOV or WebM"
-PICTURES = {"jpeg": image("JPEG"), "png": image("PNG"), "gif": image("GIF", "P"), "webp": image("WEBP")}
-PLAIN = {**PICTURES, "mp4": video("mp4"), "mov": video("mov"), "webm": video("webm", "libvpx")}
+PLAIN = {"jpeg": image("JPEG"), "png": image("PNG"), "gif": image("GIF", "P"), "webp": image("WEBP"), "mp4": video("mp4"),
+         "mov": video("mov"), "webm": video("webm", "libvpx")}
 FAKES = {
     "empty": (b"", "the file is empty"),
     **{f"{name}-and-zip": (data + samples.zipped("a.class"), "it is a ZIP archive as well") for name, data in PLAIN.items()},
-    **{f"{name}-and-html": (data + HTML, "something else hangs on behind its picture") for name, data in PICTURES.items()},
-    "jpeg-and-zip-cut-off": (image("JPEG") + b"PK\x03\x04" + bytes(100), "something else hangs on behind its picture"),
+    **{f"{name}-and-html": (data + HTML, "something else hangs on behind it") for name, data in PLAIN.items()},
+    "jpeg-and-zip-cut-off": (image("JPEG") + b"PK\x03\x04" + bytes(100), "something else hangs on behind it"),
     "jpeg-and-zip-with-comment": (image("JPEG") + samples.zipped("a")[:-2] + b"\x03\x00end", "it is a ZIP archive as well"),
-    "png-and-php": (image("PNG") + b"<?php system($_GET[0]); ?>", "something else hangs on behind its picture"),
+    "png-and-php": (image("PNG") + b"<?php system($_GET[0]); ?>", "something else hangs on behind it"),
     "jpeg-and-pdf-in-comment": (image("JPEG", comment=b"%PDF-1.7\n1 0 obj\n"), "it is a PDF document as well"),
     "png-of-html": (png(8, 6, 8, None, before=[(b"IDAT", HTML)]), "it holds no whole picture"),
     "one-byte": (b"\xff", NO_TYPE),
@@ -175,7 +175,7 @@ FAKES = {
     "html-behind-webp-name": (b"RIFF\x00\x10\x00\x00WEBP" + HTML, NO_TYPE),
     "html-behind-webp-chunk": (image("WEBP")[:30] + HTML[:200], "starts like image/webp, but it ends too early"),
     "html-that-is-an-ftyp": (b"<!--ftypisom\x00-->" + HTML, f"{NO_TYPE}; it may be text/html"),
-    "html-behind-ftyp": (ftyp(b"isom", b"mp41") + HTML, "starts like video/mp4, but it holds no movie header"),
+    "html-behind-ftyp": (ftyp(b"isom", b"mp41") + HTML, "starts like video/mp4, but something else hangs on behind it"),
     "html-in-mdat": (ftyp(b"qt  ") + box(b"mdat", HTML), "starts like video/quicktime, but it holds no movie header"),
     "html-in-mdat-without-ftyp": (box(b"mdat", HTML), "starts like video/quicktime, but it holds no movie header"),
     "html-in-moov": (ftyp(b"isom") + box(b"moov", HTML), "starts like video/mp4, but it holds no"),

@@ -1,7 +1,9 @@
 """Files over the API: uploaded into the real store or fetched from a link, looked at, and used by a post."""
 
+import io
+import os
 import re
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from datetime import UTC, datetime, timedelta
 from unittest.mock import Mock
 
@@ -9,13 +11,15 @@ import pytest
 import urllib3
 
 from handlers.app import _known
-from handlers.errors import ExternalServiceError, ExternalTimeout, RateLimited
+from handlers.errors import ExternalServiceError, ExternalTimeout, RateLimited, Unprocessable
 from handlers.media import create_media_from_url
 from handlers.services import Turns
+from storage.claims import look
 from storage.database import with_connection
 from storage.fetch import Broken, Busy, TooSlow
-from storage.media import Unfinished
+from storage.media import NotMedia, Unfinished
 from storage.models import Media, wire_time
+from storage.objects import ObjectInfo
 from tests.links import serving
 from tests.media_samples import HEIGHT, HTML, WIDTH, image, video
 from tests.service import Member
@@ -272,6 +276,24 @@ def test_a_fetch_that_fails_says_whose_fault_it_is(environ, error, answer):
         create_media_from_url(Mock(team_id="a"), Mock(fetcher=fetcher, fetches=Turns(1, "")), {"url": "http://host.org/"}, None)
     assert (answer.status, answer.code) == {TooSlow: (504, "external_service_error"), Broken: (502, "external_service_error"),
                                             Busy: (429, "rate_limited")}[type(error)]
+
+
+def test_a_spool_has_no_name_that_a_killed_process_could_leave(tmp_path, monkeypatch):
+    left = []
+
+    def examine(file):
+        left.append((os.fstat(file.fileno()).st_size > 0, list(tmp_path.iterdir())))
+        raise NotMedia("enough seen")
+
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    for module in ("handlers.media", "storage.claims"):
+        monkeypatch.setattr(f"{module}.examine", examine)
+    fetcher = Mock(download=lambda url, file, **_: file.write(bytes(MB)))
+    with pytest.raises(Unprocessable, match="enough seen"):
+        create_media_from_url(Mock(), Mock(fetcher=fetcher, fetches=Mock(turn=nullcontext)), {"url": "http://host.org/"}, None)
+    store = Mock(stat=lambda key: ObjectInfo(MB, "image/png", "x"), open=lambda *_: io.BytesIO(bytes(MB)))
+    assert look(store, Mock(bytes=MB, mime_type="image/png")).refusal == "enough seen"
+    assert left == [(True, []), (True, [])]
 
 
 def test_a_machine_without_time_for_a_file_says_when_to_come_back():
