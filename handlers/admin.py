@@ -7,7 +7,7 @@ import click
 
 from handlers import connect
 from handlers.acts import make_client, make_team
-from handlers.console import as_json, client_of, of_team, on_database, settings, show, sure, team_of, user_of, without_asking
+from handlers.console import as_json, client_of, of_team, on_database, say, settings, show, sure, team_of, user_of, without_asking
 from handlers.errors import ApiError
 from handlers.process import data_dir_option
 from handlers.stores import open_database, open_store
@@ -105,12 +105,15 @@ def list_clients(services, team_id, as_json):
 @client.command("status")
 @click.argument("client_id")
 @click.argument("status", type=click.Choice(["active", "suspended", "archived"]))
+@without_asking
 @of_team
 @as_json
 @on_database
-def set_client_status(services, client_id, status, team_id, as_json):
+def set_client_status(services, client_id, status, yes, team_id, as_json):
     """Suspend, archive or activate a client."""
     row = client_of(team_of(team_id), client_id)
+    if status != "active":
+        sure(f"Make {row.name} {status}? Nobody can act for it then.", yes)
     with database.atomic():
         Client.update(status=status).where(Client.id == row.id).execute()
         audit.record(audit.typed(), "client.status_set", row.id, team_id=row.team_id, status=status)
@@ -174,6 +177,8 @@ def connect_account(services, platform, instance, client_id, no_wait, team_id, a
     click.echo(f"Open this address in a browser within {minutes} minutes:\n\n  {begun.url}\n", err=as_json)
     if not no_wait:
         show([row.to_dict() for row in _awaited(begun.request)], as_json)
+    elif as_json:
+        show([{"address": begun.url, "expiresAt": wire_time(begun.request.expires_at)}], as_json)
 
 
 @account.command("list")
@@ -190,8 +195,9 @@ def list_accounts(services, client_id, team_id, as_json):
 @click.argument("account_id")
 @without_asking
 @of_team
+@as_json
 @on_database
-def remove_account(services, account_id, yes, team_id):
+def remove_account(services, account_id, yes, team_id, as_json):
     """Disconnect an account and forget its credentials; its posts stay readable."""
     row = Account.select().where(Account.team_id == team_of(team_id).id, Account.id == account_id).get_or_none()
     if row is None:
@@ -200,7 +206,7 @@ def remove_account(services, account_id, yes, team_id):
     with database.atomic():
         row.disconnect()
         audit.record(audit.typed(), "account.disconnected", row.id, team_id=row.team_id, platform=row.platform)
-    click.echo("disconnected")
+    say("disconnected", {"id": row.id}, as_json)
 
 
 @click.group()

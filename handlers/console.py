@@ -77,6 +77,11 @@ def show(rows, as_json):
         click.echo("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
 
 
+def say(word, row, as_json):
+    """What was done: a word for people, what it was done to for scripts."""
+    show([{**row, "done": word}], True) if as_json else click.echo(word)
+
+
 def show_one(row, as_json):
     """One row, as `show` has it for scripts; for people a line for each thing that it says."""
     if as_json:

@@ -5,7 +5,8 @@ from datetime import UTC, datetime, timedelta
 import click
 
 from handlers.acts import make_key, record_key
-from handlers.console import as_json, client_of, of_team, on_database, show, show_one, sure, team_of, user_of, without_asking
+from handlers.console import (as_json, client_of, of_team, on_database, say, show, show_one, sure, team_of, user_of,
+                              without_asking)
 from storage import audit, keys
 from storage.database import database
 from storage.models import ApiKey, Client, User, wire_time
@@ -93,6 +94,8 @@ def narrow_key(services, key_id, scopes, client_id, days, team_id, as_json):
         with database.atomic():
             row = keys.narrow(row, scopes=scopes, client_id=limited_to, expires_at=expires_at)
             record_key("key.narrowed", row)
+    except keys.Ended:
+        raise click.ClickException(NO_KEY) from None
     except keys.Wider as error:
         raise click.ClickException(f"a key is never given more: {error}") from None
     show_one(_shown(row), as_json)
@@ -102,8 +105,9 @@ def narrow_key(services, key_id, scopes, client_id, days, team_id, as_json):
 @click.argument("key_id", metavar="KEY")
 @without_asking
 @of_team
+@as_json
 @on_database
-def revoke_key(services, key_id, yes, team_id):
+def revoke_key(services, key_id, yes, team_id, as_json):
     """End a key, at once."""
     sure(f"End {key_id}? Whatever uses it is refused from now on.", yes)
     owning = team_of(team_id)
@@ -111,17 +115,20 @@ def revoke_key(services, key_id, yes, team_id):
         if not keys.revoke(owning.id, key_id):
             raise click.ClickException(NO_KEY)
         audit.record(audit.typed(), "key.revoked", key_id, team_id=owning.id)
-    click.echo("revoked")
+    say("revoked", {"id": key_id}, as_json)
 
 
 @key.command("rotate")
 @click.argument("key_id", metavar="KEY")
 @click.option("--hours", type=click.IntRange(0, 720), default=24, show_default=True, help="How long the old key works on.")
+@without_asking
 @of_team
 @as_json
 @on_database
-def rotate_key(services, key_id, hours, team_id, as_json):
+def rotate_key(services, key_id, hours, yes, team_id, as_json):
     """Make a key that replaces another one and may do the same; both work for a while."""
+    if not hours:
+        sure(f"End {key_id} now? Whatever uses it is refused until it has the new key.", yes)
     row = keys.in_force(team_of(team_id).id, key_id)
     if row is None:
         raise click.ClickException(NO_KEY)
@@ -156,16 +163,17 @@ def new_secret():
 
 
 @secrets.command("rotate")
+@as_json
 @on_database
-def rotate_secrets(services):
+def rotate_secrets(services, as_json):
     """Seal all stored credentials under the first of POSTHORN_SECRET_KEYS.
 
     Put the new key first and keep the old ones behind it; start API and workers anew; run this; then the old ones can go.
     """
     for progress in reseal(services.vault):
-        click.echo(f"{progress.done} of {progress.total}")
+        click.echo(f"{progress.done} of {progress.total}", err=as_json)
     audit.record(audit.typed(), "secrets.rotated", "POSTHORN_SECRET_KEYS", resealed=progress.resealed, of=progress.total)
     if progress.unreadable:
         raise click.ClickException(
             f"no configured key opens {', '.join(progress.unreadable)}: keep the old keys, or connect them again")
-    click.echo(f"{progress.resealed} sealed anew, the others were")
+    say(f"{progress.resealed} sealed anew, the others were", {"resealed": progress.resealed, "of": progress.total}, as_json)

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import click
 from peewee import IntegrityError
 
-from handlers.console import as_json, client_of, of_team, on_database, show, sure, team_of, user_of, without_asking
+from handlers.console import as_json, client_of, of_team, on_database, say, show, sure, team_of, user_of, without_asking
 from handlers.pages.sign_in import LINK
 from storage import audit, keys, people
 from storage.database import database
@@ -69,8 +69,9 @@ def list_users(services, team_id, as_json):
 @user.command("password")
 @click.argument("user_id", metavar="USER")
 @of_team
+@as_json
 @on_database
-def set_password(services, user_id, team_id):
+def set_password(services, user_id, team_id, as_json):
     """Set somebody's password; USER is their id or sign-in name. It is asked for, or read from standard input."""
     row = _person(team_of(team_id), user_id)
     if sys.stdin.isatty():
@@ -83,35 +84,38 @@ def set_password(services, user_id, team_id):
             _record("user.password_set", row)
     except ValueError as error:
         raise click.ClickException(str(error)) from None
-    click.echo("set; they are signed out everywhere")
+    say("set; they are signed out everywhere", {"id": row.id}, as_json)
 
 
 @user.command("link")
 @click.argument("user_id", metavar="USER")
 @of_team
+@as_json
 @on_database
-def make_link(services, user_id, team_id):
+def make_link(services, user_id, team_id, as_json):
     """Print a link that signs somebody in, once, within 15 minutes."""
     row = _person(team_of(team_id), user_id)
     with database.atomic():
         token = people.new_link(row)
         _record("user.link_made", row)
-    click.echo(f"{services.config.base_url}{LINK}?token={token}")
+    link = f"{services.config.base_url}{LINK}?token={token}"
+    show([{"id": row.id, "link": link}], True) if as_json else click.echo(link)
 
 
 @user.command("disable")
 @click.argument("user_id", metavar="USER")
 @without_asking
 @of_team
+@as_json
 @on_database
-def disable_user(services, user_id, yes, team_id):
+def disable_user(services, user_id, yes, team_id, as_json):
     """End everything that works in somebody's name, at once: sessions, links, API keys, OAuth tokens."""
     row = user_of(team_of(team_id), user_id)
     sure(f"Disable {row.name}? Their API keys and apps stop working.", yes)
     with database.atomic():
         _record("user.disabled", row)
         people.disable(row, audit.typed())
-    click.echo("disabled")
+    say("disabled", {"id": row.id}, as_json)
 
 
 @click.group("oauth-client")
@@ -162,8 +166,9 @@ def list_oauth_clients(services, as_json):
 @oauth_client.command("revoke")
 @click.argument("oauth_client_id", metavar="ID")
 @without_asking
+@as_json
 @on_database
-def revoke_oauth_client(services, oauth_client_id, yes):
+def revoke_oauth_client(services, oauth_client_id, yes, as_json):
     """End a program with all its tokens, at once."""
     sure(f"End {oauth_client_id}? Everybody who uses it is signed out of it.", yes)
     row = OAuthClient.in_force(oauth_client_id)
@@ -171,7 +176,24 @@ def revoke_oauth_client(services, oauth_client_id, yes):
         if row is None or not row.revoke():
             raise click.ClickException("there is no such OAuth client in force")
         audit.record(audit.typed(), "oauth_client.revoked", row.id, team_id=row.team_id, mode=row.mode)
-    click.echo("revoked")
+    say("revoked", {"id": oauth_client_id}, as_json)
+
+
+@oauth_client.command("rotate")
+@click.argument("oauth_client_id", metavar="ID")
+@without_asking
+@as_json
+@on_database
+def rotate_oauth_client(services, oauth_client_id, yes, as_json):
+    """Give a program a new secret and show it, this once; the old one ends at once, and what people allowed stays."""
+    sure(f"End the secret of {oauth_client_id} now? It is refused until it has the new one.", yes)
+    row = OAuthClient.in_force(oauth_client_id)
+    with database.atomic():
+        secret = row and row.renew_secret()
+        if secret is None:
+            raise click.ClickException("there is no such OAuth client in force that has a secret")
+        audit.record(audit.typed(), "oauth_client.rotated", row.id, team_id=row.team_id, mode=row.mode)
+    show([{"id": row.id, "secret": secret}], as_json)
 
 
 def sound_redirect(text: str) -> str:

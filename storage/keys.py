@@ -92,9 +92,7 @@ def rotate(row: ApiKey, overlap: timedelta) -> tuple[str, ApiKey]:
     follow upon each other, two work at most. Raises Ended when `row` is not in force itself, any more.
     """
     with database.atomic():
-        old = ApiKey.select().where(ApiKey.id == row.id, _in_force()).for_update().get_or_none()
-        if old is None:
-            raise Ended
+        old = _locked(row)
         kin = (ApiKey.replaces == old.id) | (ApiKey.id == old.replaces)
         if ApiKey.select().where(kin, _in_force()).exists():
             raise TwoActive
@@ -107,10 +105,10 @@ def rotate(row: ApiKey, overlap: timedelta) -> tuple[str, ApiKey]:
 def narrow(row: ApiKey, *, scopes=None, client_id=None, expires_at=None) -> ApiKey:
     """Leaves the key `scopes` alone, this agency client alone, or time until `expires_at` alone; None leaves it as it is.
 
-    Returns the row as it is from the next request on. Raises Wider for what the key does not have now.
+    Returns the row as it is from the next request on. Raises Ended, and Wider for what the key does not have now.
     """
     with database.atomic():
-        now = ApiKey.select().where(ApiKey.id == row.id).for_update().get()
+        now = _locked(row)
         if more := set(scopes or ()) - set(now.scopes):
             raise Wider(f"it does not have {', '.join(sorted(more))}")
         if client_id is not None and now.client_id not in (None, client_id):
@@ -126,6 +124,14 @@ def narrow(row: ApiKey, *, scopes=None, client_id=None, expires_at=None) -> ApiK
 def in_force(team_id: str, key_id: str) -> ApiKey | None:
     """The team's key of this id, unless it was revoked or has expired."""
     return ApiKey.get_or_none(ApiKey.team_id == team_id, ApiKey.id == key_id, _in_force())
+
+
+def _locked(row):
+    """The key as it is now, which nobody else changes for the rest of the transaction. Raises Ended."""
+    found = ApiKey.select().where(ApiKey.id == row.id, _in_force()).for_update().get_or_none()
+    if found is None:
+        raise Ended
+    return found
 
 
 def _in_force():

@@ -49,6 +49,12 @@ class OAuthClient(Row):
         sound = self.secret is not None and keys.well_formed(secret, ("cs",))
         return sound and hmac.compare_digest(bytes(self.secret), keys.digest(secret))
 
+    def renew_secret(self) -> str | None:
+        """A new secret in place of the old one, which ends at once; None for a client that has ended or has none."""
+        secret = keys.fresh("cs")
+        theirs = OAuthClient.id == self.id, OAuthClient.revoked_at.is_null(), OAuthClient.secret.is_null(False)
+        return secret if OAuthClient.update(secret=keys.digest(secret)).where(*theirs).execute() else None
+
     def acts_alone(self) -> bool:
         """Whether the client may act by itself: as a user, who is not disabled."""
         return User.select().where(User.id == self.user_id, User.disabled_at.is_null()).exists()
@@ -84,11 +90,13 @@ class Grant(Owned):
     class Meta:
         table_name = "oauth_grants"
 
-    def revoke(self):
-        """Ends all tokens of this grant."""
-        if Grant.update(revoked_at=fn.now()).where(Grant.id == self.id, Grant.revoked_at.is_null()).execute():
-            audit.record(audit.Actor(self.oauth_client_id), "grant.revoked", self.id, team_id=self.team_id, mode=self.mode,
-                         userId=self.user_id)
+    def revoke(self, actor: audit.Actor | None = None) -> bool:
+        """Ends all tokens of this grant; False when they had ended. `actor` is the client itself when not given."""
+        if not Grant.update(revoked_at=fn.now()).where(Grant.id == self.id, Grant.revoked_at.is_null()).execute():
+            return False
+        audit.record(actor or audit.Actor(self.oauth_client_id), "grant.revoked", self.id, team_id=self.team_id, mode=self.mode,
+                     userId=self.user_id)
+        return True
 
     def issue(self, kind, token, scopes, lasts):
         """Keeps a token (its digest) of this grant."""

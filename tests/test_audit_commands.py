@@ -1,8 +1,9 @@
-"""Every command of administration leaves its line in the trail, or is known to change nothing; and none reaches beyond its team.
+"""Every command of administration leaves its line in the trail, or is known to change nothing; none reaches beyond its team.
 
 A new one must say which.
 """
 
+import json
 from dataclasses import dataclass
 
 import click
@@ -14,6 +15,7 @@ from storage import keys
 from storage.audit import Entry
 from storage.database import database, open_pool
 from storage.models import ApiKey
+from storage.oauth import Grant
 from tests.person import BACK, PASSWORD, app, can_sign_in
 from tests.service import Member
 from tests.standins.mastodon import MastodonServer
@@ -31,7 +33,8 @@ ACTS = {
     "user password": ("{user} --team {team}", "user.password_set"), "user link": ("{user} --team {team}", "user.link_made"),
     "user disable": ("{user} --team {team}", "user.disabled"),
     "oauth-client create": (f"Clipper --redirect {BACK}", "oauth_client.created"),
-    "oauth-client revoke": ("{app}", "oauth_client.revoked"),
+    "oauth-client revoke": ("{app}", "oauth_client.revoked"), "oauth-client rotate": ("{app}", "oauth_client.rotated"),
+    "grant revoke": ("{grant} --team {team}", "grant.revoked"),
     "account add": ("mastodon host={network} accessToken=canary-token --team {team}", "account.connected"),
     "account connect": ("mastodon --instance {network} --no-wait --team {team}", "account.connecting"),
     "account remove": ("{account} --team {team}", "account.disconnected"),
@@ -40,7 +43,7 @@ ACTS = {
 # What only reads, with what is typed after it; None where it is not run here.
 READS = {
     "team list": "", "client list": "--team {team}", "key list": "--team {team}", "key show": "{key} --team {team}",
-    "user list": "--team {team}", "oauth-client list": "", "account list": "--team {team}", "audit list": "--team {team}",
+    "user list": "--team {team}", "oauth-client list": "", "grant list": "--team {team}", "account list": "--team {team}", "audit list": "--team {team}",
     "secrets new": "", "migrate": None, "doctor": None, "serve": None, "worker": None, "media sweep": None,
     "up": None,     # the first keys, which it makes: tests/test_up.py
 }
@@ -73,7 +76,7 @@ class Desk:
         done = self.try_to(command, given)
         # Other tests may have left what no key opens, which rotating ends with.
         assert done.exit_code == 0 or "no configured key opens" in done.output, done.output
-        return done.output
+        return done.stdout
 
     def try_to(self, command, given):
         """What came of the command."""
@@ -97,14 +100,16 @@ def network():
 
 @pytest.fixture
 def desk(environ, api_url, network):
-    member, oauth_client = Member(api_url), app()[0]
+    member, oauth_client = Member(api_url), app(confidential=True)[0]
     can_sign_in(member.user, f"ann.{member.user.id}".lower())
     account = member.account(environ, "gbp", "ann")
     with database.connection_context():
         key = ApiKey.get(ApiKey.digest == keys.digest(member.test.key))
+        grant = Grant.add(oauth_client_id=oauth_client.id, team_id=member.team.id, user_id=member.user.id, mode="test",
+                          scopes=["ideas:read"])
     yield Desk({**environ, "POSTHORN_ALLOW_PRIVATE": f"{HOST}:{network.port}"},
                {"team": member.team.id, "user": member.user.id, "client": member.client.id, "key": key.id,
-                "app": oauth_client.id, "account": account.id, "network": network.url, "stranger": Member(api_url).team.id})
+                "app": oauth_client.id, "grant": grant.id, "account": account.id, "network": network.url, "stranger": Member(api_url).team.id})
     open_pool(environ["DATABASE_URL"], connections=20)
 
 
@@ -116,11 +121,12 @@ def test_every_command_is_known():
 def test_what_changes_something_is_written_down_once_and_without_secrets(desk, command):
     given, action = ACTS[command]
     before, last = desk.kept()
-    said = desk.type(command, given)
+    said = desk.type(command, f"{given} --json")
     after, _ = desk.kept()
     with database.connection_context():
         entry, *ended = written().where(Entry.id > last).order_by(Entry.id)
-    assert {row.action for row in ended} == ({"key.revoked"} if command == "user disable" else set())
+    assert {row.action for row in ended} == ({"key.revoked", "grant.revoked"} if command == "user disable" else set())
+    assert command == "secrets rotate" or isinstance(json.loads(said)[0], dict)
     assert entry.action == action and entry.object_id
     assert before != after or command == "secrets rotate"
     secrets = [word for word in said.split('"') for word in word.split() if "sk_" in word or "cs_" in word or "token=" in word]
@@ -136,7 +142,7 @@ def test_what_only_reads_changes_nothing(desk, command):
 
 GIVEN = {**{command: given for command, (given, _) in ACTS.items()}, **READS}
 ON_A_TEAM = {command: given.replace("{team}", "{stranger}") for command, given in GIVEN.items() if "{team}" in (given or "")}
-OBJECTS = ("{user}", "{client}", "{key}", "{account}")
+OBJECTS = ("{user}", "{client}", "{key}", "{account}", "{grant}")
 LIMITED = {"key create": "--client {client} --team {stranger}", "key narrow": "{key} --client {client} --team {stranger}",
            "oauth-client create": f"x --redirect {BACK} --client {{client}} --team {{stranger}}",
            "account add": "mastodon host={network} accessToken=canary-token --client {client} --team {stranger}",
@@ -155,6 +161,6 @@ def test_what_is_another_teams_is_not_there(desk, command, given):
 @pytest.mark.parametrize("command", [name for name in READS if name in ON_A_TEAM and (name, ON_A_TEAM[name]) not in FOREIGN])
 def test_what_is_listed_is_the_teams(desk, command):
     desk.type("user login", ACTS["user login"][0])      # so that there is something in each list, the trail too
-    things = [desk.things[name] for name in ("user", "client", "key", "account")]
+    things = [desk.things[name.strip("{}")] for name in OBJECTS]
     assert [thing for thing in things if thing in desk.type(command, READS[command])] != []
     assert [thing for thing in things if thing in desk.type(command, ON_A_TEAM[command])] == []
