@@ -71,7 +71,8 @@ class Config:
     def from_env(cls, environ: Mapping[str, str]) -> "Config":
         """Reads all settings. Raises ConfigError naming the first variable that is missing or wrong."""
         env = _Env(environ)
-        base_url, credentials = env.origin("POSTHORN_BASE_URL", "http://127.0.0.1:8080"), env.one_of("S3_CREDENTIALS", CREDENTIALS)
+        base_url = env.origin("POSTHORN_BASE_URL", "http://127.0.0.1:8080")
+        credentials = env.one_of("S3_CREDENTIALS", CREDENTIALS)
         keys = {} if credentials == "keys" else {"default": ""}
         return cls(
             base_url=base_url,
@@ -89,7 +90,7 @@ class Config:
             media_missing_hours=env.number("POSTHORN_MEDIA_MISSING_HOURS", 24),
             media_unused_days=env.number("POSTHORN_MEDIA_UNUSED_DAYS", 30, most=36_500),
             media_finished_days=env.number("POSTHORN_MEDIA_FINISHED_DAYS", None, most=36_500),
-            secret_keys=env.names("POSTHORN_SECRET_KEYS"),
+            secret_keys=env.secrets("POSTHORN_SECRET_KEYS"),
             allow_private=env.hosts("POSTHORN_ALLOW_PRIVATE"),
             rate_limit=env.number("POSTHORN_RATE_LIMIT", 600),
             fetch_rate_limit=env.number("POSTHORN_FETCH_RATE_LIMIT", 30),
@@ -204,8 +205,20 @@ class _Env:
             raise ConfigError(f"{name} must be an http or https address without a path, query or user")
         return value
 
-    def names(self, name):
-        return tuple(part.strip() for part in self.text(name).split(",") if part.strip())
+    def secrets(self, name):
+        """From the variable, or from the file that the variable with _FILE behind its name gives."""
+        path = self.text(f"{name}_FILE", None)
+        if path is None:
+            return tuple(self.text(name).replace(",", " ").split())
+        if self.text(name, None) is not None:
+            raise ConfigError(f"{name} and {name}_FILE are both set: which one holds?")
+        try:
+            found = Path(path).read_text().replace(",", " ").split()
+        except (OSError, ValueError):
+            raise ConfigError(f"the file that {name}_FILE names cannot be read") from None
+        if not found:
+            raise ConfigError(f"the file that {name}_FILE names is empty")
+        return tuple(found)
 
     def origins(self, name):
         found = frozenset(part.strip() for part in self.text(name, "").split(",") if part.strip())

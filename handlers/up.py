@@ -65,7 +65,8 @@ class Up:
         if "S3_ENDPOINT_URL" not in self.environ:
             self.say("Starting the object store ...")
             self._use(self._server(Store(self.data_dir / "store", BUCKET)))
-        self.environ.setdefault("POSTHORN_SECRET_KEYS", self._secret_key())
+        if not self.environ.get("POSTHORN_SECRET_KEYS_FILE"):
+            self.environ.setdefault("POSTHORN_SECRET_KEYS", self._secret_key())
         self.environ.setdefault("POSTHORN_BASE_URL", self.address)
         self._leave_settings()
         config = Config.from_env(self.environ)
