@@ -12,13 +12,16 @@ from pathlib import Path
 import click
 import platformdirs
 
+from handlers.config import environment
+from handlers.redaction import Redacting, secrets_of
+
 PR_SET_PDEATHSIG = 1    # linux/prctl.h
 
 
 def settle(tied: bool) -> None:
     """Logs plain lines to stderr; `tied` has the kernel end this process when its parent dies (on Linux)."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(Discreet("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    handler.setFormatter(Discreet("%(asctime)s %(levelname)s %(name)s: %(message)s", secrets=secrets_of(environment())))
     logging.basicConfig(level="INFO", handlers=[handler])
     logging.getLogger("connexion").setLevel("ERROR")
     # Connexion imports a test client that nobody here uses, and its own dependency complains.
@@ -36,7 +39,7 @@ def end_with_parent() -> None:
             sys.exit("the process that started this one is gone")
 
 
-class Discreet(logging.Formatter):
+class Discreet(Redacting):
     """Logs of an exception its kind and where it was raised, and not its words: a database's hold the values of the row."""
 
     def formatException(self, info):

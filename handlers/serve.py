@@ -5,11 +5,13 @@ The process that watches over the others imports none of the application: it sta
 
 import click
 from gunicorn.app.base import BaseApplication
+from gunicorn.glogging import Logger
 from gunicorn.util import import_app
 from uvicorn_worker import UvicornWorker
 
 from handlers.config import Config, environment
 from handlers.process import end_with_parent, settle
+from handlers.redaction import Redacting, secrets_of
 
 
 class ApiWorker(UvicornWorker):
@@ -27,6 +29,16 @@ class ApiWorker(UvicornWorker):
         super().init_process()
 
 
+class Log(Logger):
+    """gunicorn's log, and uvicorn's with it, without secrets."""
+
+    def setup(self, cfg):
+        """Called by gunicorn."""
+        super().setup(cfg)
+        for handler in self.error_log.handlers:
+            handler.setFormatter(Redacting(self.error_fmt, self.datefmt, secrets=secrets_of(environment())))
+
+
 class Api(BaseApplication):
     """gunicorn with our settings; it reads no configuration file and no command line."""
 
@@ -37,7 +49,8 @@ class Api(BaseApplication):
     def load_config(self):
         """Called by gunicorn."""
         settings = {"bind": self.bind, "workers": self.config.api_processes, "worker_class": "handlers.serve.ApiWorker",
-                    "timeout": 60, "graceful_timeout": 25, "keepalive": 75, "loglevel": "warning", "control_socket_disable": True}
+                    "timeout": 60, "graceful_timeout": 25, "keepalive": 75, "loglevel": "warning", "logger_class": Log,
+                    "control_socket_disable": True}
         for name, value in settings.items():
             self.cfg.set(name, value)
 
