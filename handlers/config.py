@@ -47,6 +47,7 @@ class Config:
     media_finished_days: int | None
     secret_keys: tuple[str, ...] = field(repr=False)
     allow_private: frozenset[tuple[str, int]]
+    refuse_networks: tuple[IPv4Network | IPv6Network, ...]
     rate_limit: int
     fetch_rate_limit: int
     caption_rate_limit: int
@@ -92,6 +93,7 @@ class Config:
             media_finished_days=env.number("POSTHORN_MEDIA_FINISHED_DAYS", None, most=36_500),
             secret_keys=env.secrets("POSTHORN_SECRET_KEYS"),
             allow_private=env.hosts("POSTHORN_ALLOW_PRIVATE"),
+            refuse_networks=env.networks("POSTHORN_REFUSE_NETWORKS"),
             rate_limit=env.number("POSTHORN_RATE_LIMIT", 600),
             fetch_rate_limit=env.number("POSTHORN_FETCH_RATE_LIMIT", 30),
             caption_rate_limit=env.number("POSTHORN_CAPTION_RATE_LIMIT", 30),

@@ -67,22 +67,29 @@ SPECIAL_IPV6 = (
     ("fe80::/10", "Link-Local Unicast"),
 )
 
+# Of the internet by their numbers, and of the machine's own cloud by where they lead:
+# https://learn.microsoft.com/en-us/azure/virtual-network/what-is-ip-address-168-63-129-16
+CLOUD_IPV4 = (("168.63.129.16/32", "Azure's host of each virtual machine"),)
+
 # Multicast has registries of its own: RFC 5771.
 _MULTICAST_IPV4 = "224.0.0.0/4"
 # IANA hands out global unicast from here only (RFC 4291), so that old wrappers and site-local addresses fall away unnamed.
 _UNICAST_IPV6 = ipaddress.IPv6Network("2000::/3")
-_REFUSED_IPV4 = tuple(map(ipaddress.IPv4Network, [block for block, _ in SPECIAL_IPV4] + [_MULTICAST_IPV4]))
+_REFUSED_IPV4 = tuple(map(ipaddress.IPv4Network, [block for block, _ in SPECIAL_IPV4 + CLOUD_IPV4] + [_MULTICAST_IPV4]))
 _REFUSED_IPV6 = tuple(ipaddress.IPv6Network(block) for block, _ in SPECIAL_IPV6)
 
 
-def is_public(address):
+def is_public(address, besides=()):
     """True when the text `address` is an IPv4 or IPv6 address of the public internet; anything else, a zone id too, is False.
 
-    Addresses that wrap an IPv4 address (mapped, NAT64, 6to4, Teredo) are never public, whatever they wrap.
+    Addresses that wrap an IPv4 address (mapped, NAT64, 6to4, Teredo) are never public, whatever they wrap. `besides`: networks
+    (of ipaddress) that are not public here.
     """
     try:
         ip = ipaddress.ip_address(address)
     except ValueError:
+        return False
+    if any(ip in network for network in besides):
         return False
     if ip.version == 4:
         return not any(ip in block for block in _REFUSED_IPV4)

@@ -127,14 +127,16 @@ class Response:
 class Fetcher:
     """Sends single requests, each on a connection of its own to an address that passed the checks. Threads may share it."""
 
-    def __init__(self, allow_private=frozenset(), resolve=system_addresses, *, ssl_context=None):
+    def __init__(self, allow_private=frozenset(), resolve=system_addresses, *, refuse=(), ssl_context=None):
         """`allow_private`: (host, port) pairs that may be reached although not public, on that port.
+
+        `refuse`: networks (of ipaddress) that may not be reached although public.
 
         `resolve`: called with a host name, returns its addresses as texts or raises OSError; it may block.
         `ssl_context`: None for Python's default, which trusts the system's certificates. Raises ValueError for a bad host.
         """
         self._allow_private = frozenset((urls.normal_host(host.strip("[]")), port) for host, port in allow_private)
-        self._lookups = Lookups(resolve)
+        self._lookups, self._refuse = Lookups(resolve), refuse
         self._ssl_context = ssl_context or ssl.create_default_context()
 
     @contextmanager
@@ -203,8 +205,8 @@ class Fetcher:
     def _addresses(self, url, deadline):
         """The addresses to connect to: all that the host has, or none, since one that is not public taints the whole answer."""
         found = [url.host] if url.is_address else self._look_up(url.host, deadline)
-        clean = self._allows(url) or all(is_public(address) and not is_own(address) for address in found)
-        if len(found) > MAX_ADDRESSES or not clean:
+        clean = all(is_public(address, self._refuse) and not is_own(address) for address in found)
+        if len(found) > MAX_ADDRESSES or not clean and not self._allows(url):
             raise Refused(_CLOSED)
         return found
 

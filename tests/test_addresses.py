@@ -8,9 +8,10 @@ from time import monotonic
 
 import pytest
 
-from storage.addresses import REGISTRY_DATE, SPECIAL_IPV4, SPECIAL_IPV6, connect, is_own, is_public, system_addresses
+from storage.addresses import (CLOUD_IPV4, REGISTRY_DATE, SPECIAL_IPV4, SPECIAL_IPV6, connect, is_own, is_public,
+                               system_addresses)
 
-BLOCKS = [*SPECIAL_IPV4, *SPECIAL_IPV6, ("224.0.0.0/4", "Multicast"), ("ff00::/8", "Multicast"), ("fec0::/10", "Site-Local")]
+BLOCKS = [*SPECIAL_IPV4, *SPECIAL_IPV6, *CLOUD_IPV4, ("224.0.0.0/4", "Multicast"), ("ff00::/8", "Multicast"), ("fec0::/10", "Site-Local")]
 PUBLIC = [
     # what lies right beside the special blocks
     "1.0.0.0", "9.255.255.255", "11.0.0.0", "100.63.255.255", "100.128.0.0", "126.255.255.255", "128.0.0.0", "169.253.255.255",
@@ -19,7 +20,7 @@ PUBLIC = [
     "2001:200::", "2001:db7:ffff::1", "2001:db9::", "2003::1", "2620:4f:7fff::1", "2620:4f:8001::", "3ffe:ffff::1",
     "3fff:1000::1",
     # addresses in real use
-    "8.8.8.8", "93.184.216.34", "2606:4700:4700::1111", "2001:4860:4860::8888",
+    "8.8.8.8", "168.63.129.15", "168.63.129.17", "93.184.216.34", "2606:4700:4700::1111", "2001:4860:4860::8888",
 ]
 WRAPPED_LOOPBACK = {
     "mapped": "::ffff:127.0.0.1", "mapped, in hex": "::ffff:7f00:1", "compatible": "::127.0.0.1",

@@ -3,10 +3,13 @@
 import io
 import socket
 import threading
+from ipaddress import ip_network
 from time import sleep
 
 import pytest
 
+from handlers import services
+from handlers.config import Config
 from storage import lookups
 from storage.fetch import (MAX_REDIRECTS, USER_AGENT, WEB_PORTS, BadStatus, Broken, Busy, Download, Fetcher, Refused, Timeouts,
                            TooLarge, TooSlow, Unreachable)
@@ -104,6 +107,23 @@ def test_the_environment_has_no_say(serve, monkeypatch):
 ], ids=lambda answers: " ".join(answers)[:40])
 def test_one_address_that_is_not_public_refuses_the_whole_answer(connects, answers):
     fetcher = Fetcher(ssl_context=SYSTEM_TRUST, resolve=lambda host: answers)
+    with pytest.raises(Refused, match=UNREACHED), fetcher.open("GET", "http://host.org/"):
+        pass
+    assert connects() == []
+
+
+def test_the_setting_refuses_networks(environ, connects, monkeypatch):
+    monkeypatch.setattr(services, "open_database", lambda config, connections: None)
+    config = Config.from_env({**environ, "POSTHORN_REFUSE_NETWORKS": f"{PUBLIC}/31, 2a00:64::/96"})
+    with pytest.raises(Refused), services.build(config, connections=1).fetcher.open("GET", f"http://{PUBLIC}/"):
+        pass
+    assert connects() == []
+
+
+@pytest.mark.parametrize("address", ["203.1.113.9", "2a00:64::a00:1"], ids=["a network", "a translator"])
+def test_networks_that_the_operator_refuses_are_not_reached(connects, address):
+    refuse = tuple(map(ip_network, ("203.1.113.0/24", "2a00:64::/96")))
+    fetcher = Fetcher(ssl_context=SYSTEM_TRUST, resolve=lambda host: [PUBLIC, address], refuse=refuse)
     with pytest.raises(Refused, match=UNREACHED), fetcher.open("GET", "http://host.org/"):
         pass
     assert connects() == []
