@@ -12,7 +12,7 @@ ALLOWANCE = {"ratelimit-limit", "ratelimit-remaining", "ratelimit-reset"}
 
 
 def as_documented(operation_id, answer, *, known=True):
-    """That every header sent is declared and valid, and every one promised is there; `known`: for a caller with a credential."""
+    """That every header sent is declared and valid, and every promised one is there; `known`: to a caller with a credential."""
     declared = _declared(operation_id, answer.status)
     sent = {name.lower(): value for name, value in answer.headers.items() if name.lower() not in OWN}
     assert sent.keys() <= declared.keys(), (operation_id, answer.status)

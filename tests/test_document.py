@@ -14,8 +14,8 @@ CONTRACT = Contract()
 DOCUMENT = CONTRACT.document
 SCHEMAS = DOCUMENT["components"]["schemas"]
 SPEC_NAME = {"instagram": "Instagram", "tiktok": "TikTok", "youtube": "YouTube", "linkedin": "LinkedIn", "twitter": "Twitter",
-             "facebook": "Facebook", "pinterest": "Pinterest", "bluesky": "Bluesky", "threads": "Threads", "mastodon": "Mastodon",
-             "gbp": "Gbp"}
+             "facebook": "Facebook", "pinterest": "Pinterest", "bluesky": "Bluesky", "threads": "Threads",
+             "mastodon": "Mastodon", "gbp": "Gbp"}
 COMMON = {"account", "caption", "media"}
 
 # The operations and fields of the service's description, under their exact names.
@@ -32,7 +32,8 @@ FIELDS = {
     "Team": {"id", "name"},
     "Account": {"platform", "username", "displayName", "profilePicture"},
     "Client": {"id", "name", "status"},
-    "PlatformCapability": {"platform", "captionLimit", "maxMediaItems", "mediaTypes", "titleLimit", "descriptionLimit", "media"},
+    "PlatformCapability": {"platform", "captionLimit", "maxMediaItems", "mediaTypes", "titleLimit", "descriptionLimit",
+                           "media"},
     "Health": {"status", "version"},
     "GeneratedCaption": {"text", "tokensUsed"},
     "GenerateRequest": {"topic", "platform", "tone", "language"},
@@ -94,7 +95,8 @@ def test_every_value_is_bounded(name):
 
 
 def test_requests_are_closed_and_answers_are_open():
-    requests = {name for name in SCHEMAS if re.search(r"(Request|Options|Target)$", name) and SCHEMAS[name].get("type") == "object"}
+    requests = {name for name in SCHEMAS
+                if re.search(r"(Request|Options|Target)$", name) and SCHEMAS[name].get("type") == "object"}
     assert {name for name in requests if SCHEMAS[name].get("additionalProperties") is not False} == set()
     responses = {name for name in SCHEMAS if name.endswith("Response")}
     assert {name for name in responses if "additionalProperties" in SCHEMAS[name]} == set()
@@ -131,7 +133,8 @@ def examples():
 
 @pytest.mark.parametrize("schema, example", list(examples()))
 def test_every_example_satisfies_its_schema(schema, example):
-    value = example["value"] if "value" in example else DOCUMENT["components"]["examples"][example["$ref"].rsplit("/", 1)[1]]["value"]
+    named = DOCUMENT["components"]["examples"]
+    value = example["value"] if "value" in example else named[example["$ref"].rsplit("/", 1)[1]]["value"]
     assert problems(CONTRACT.validator(schema), value, "") == []
 
 
@@ -142,8 +145,33 @@ def test_every_example_of_a_value_satisfies_its_schema(name):
             assert problems(CONTRACT.validator(node), node["example"], "") == [], path
 
 
+def test_every_body_has_examples_with_names():
+    bodies = [(path, node) for path, node in nodes(DOCUMENT) if path.endswith("/content/application/json")]
+    assert len(bodies) >= 40
+    assert [path for path, body in bodies if not body.get("examples")] == []
+    assert [path for path, body in bodies for example in body["examples"].values()
+            if not {"$ref", "summary"} & example.keys()] == []
+
+
+def test_whatever_is_made_leads_on():
+    leads = {"publish_post": {"get_post", "update_post", "cancel_post"}, "create_idea": {"update_idea"},
+             "connect_account": {"list_accounts"}}
+    for operation in map(CONTRACT.operations.get, leads):
+        answers = DOCUMENT["paths"][operation.path][operation.method.lower()]["responses"]
+        made = next(answer for status, answer in answers.items() if status.startswith("2"))
+        assert {link["operationId"] for link in made["links"].values()} == leads[operation.id]
+
+
+def test_every_answer_says_its_headers():
+    places = re.compile(r"/paths/.*/responses/[0-9]{3}|/components/responses/\w+")
+    answers = [(path, node) for path, node in nodes(DOCUMENT) if places.fullmatch(path)]
+    common = {"X-Request-Id", "Cache-Control", "Access-Control-Allow-Origin"}
+    assert [path for path, node in answers if "$ref" not in node and not node["headers"].keys() >= common] == []
+
+
 def test_no_component_is_unused():
     used = {node["$ref"] for _, node in nodes(DOCUMENT) if isinstance(node.get("$ref"), str)}
     used |= {ref for _, node in nodes(DOCUMENT) for ref in node.get("mapping", {}).values() if isinstance(ref, str)}
-    made = {f"#/components/{kind}/{name}" for kind, some in DOCUMENT["components"].items() if kind != "securitySchemes" for name in some}
+    made = {f"#/components/{kind}/{name}" for kind, some in DOCUMENT["components"].items() if kind != "securitySchemes"
+            for name in some}
     assert made - used == set()

@@ -96,7 +96,7 @@ def test_two_origins_are_none(cors_api):
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda one: one.id)
 def test_a_preflight_says_what_the_path_takes(cors_api, operation):
-    asked = {"Origin": PAGE, "Access-Control-Request-Method": operation.method, "Access-Control-Request-Headers": "authorization"}
+    asked = {"Origin": PAGE, "Access-Control-Request-Method": operation.method}
     answer = Http(cors_api).request("OPTIONS", path_of(operation), headers=asked)
     assert (answer.status, answer.raw, answer.headers["Access-Control-Allow-Origin"]) == (204, b"", PAGE)
     assert operation.method in answer.headers["Access-Control-Allow-Methods"].split(", ")
