@@ -18,7 +18,7 @@ JPEG_SCAN, JPEG_END, JPEG_WITHOUT_LENGTH = 0xDA, 0xD9, (0x01, 0xD8, 0xD9)
 JPEG_EXIF, JPEG_NOTES = 0xE1, (*range(0xE0, 0xF0), 0xFE)
 PNG_FILTERS = tuple(bytes([kind]) for kind in range(5))
 PNG_KEPT = (b"IHDR", b"PLTE", b"acTL", b"eXIf")
-GIF_EXTENSION, GIF_IMAGE = 0x21, 0x2C
+GIF_EXTENSION, GIF_IMAGE, GIF_LARGEST_CODE = 0x21, 0x2C, 12
 # RFC 9649. Of a picture its decoder wants, before it decodes, the first of the partitions that RFC 6386 section 9.1 puts in
 # front of the others, and that one has less than 2^19 bytes.
 WEBP_KEPT = (b"VP8X", b"ANIM", b"VP8 ", b"VP8L", b"ALPH", b"EXIF")
@@ -147,6 +147,7 @@ def gif(data):
                 continue
             content = at + 11 + color_table(data[at + 9])
             if not images:
+                _check_codes(data[content - 1], data[content + 1 : content + 1 + data[content]])
                 kept.keep(data[at:content], b"\x00;")
             at, images = skip_blocks(data, content), images + 1
     except IndexError:
@@ -154,6 +155,28 @@ def gif(data):
     if not images:
         raise Refused("it holds no picture")
     return kept, at + 1
+
+
+def _check_codes(least, block):
+    """Refuses a picture whose first block holds no codes of LZW (appendix F there), as no text does. `least` is their size."""
+    if not 1 <= least < GIF_LARGEST_CODE:
+        raise Refused("it holds no whole picture")
+    clear, bits, left = 1 << least, int.from_bytes(block, "little"), 8 * len(block)
+    size = 0
+    while left >= size:
+        if not size:    # at the start, and where the encoder began anew
+            known, size, first = clear + 2, least + 1, True
+        code, bits, left = bits & (1 << size) - 1, bits >> size, left - size
+        if code == clear + 1:
+            return
+        if code == clear:
+            size = 0
+            continue
+        if code >= (clear if first else known + 1):
+            raise Refused("it holds no whole picture")
+        known, first = known + (not first), False
+        if known == 1 << size and size < GIF_LARGEST_CODE:
+            size += 1
 
 
 def color_table(flags):

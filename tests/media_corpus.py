@@ -157,6 +157,7 @@ FAKES = {
     "jpeg-and-zip-with-comment": (image("JPEG") + samples.zipped("a")[:-2] + b"\x03\x00end", "it is a ZIP archive as well"),
     "png-and-php": (image("PNG") + b"<?php system($_GET[0]); ?>", "something else hangs on behind it"),
     "jpeg-and-pdf-in-comment": (image("JPEG", comment=b"%PDF-1.7\n1 0 obj\n"), "it is a PDF document as well"),
+    "gif-of-html": (gif(5, 5)[:-6] + b"\x08\xff" + HTML[:255] + b"\x00;", "it holds no whole picture"),
     "png-of-html": (png(8, 6, 8, None, before=[(b"IDAT", HTML)]), "it holds no whole picture"),
     "one-byte": (b"\xff", NO_TYPE),
     "zeros": (bytes(5000), NO_TYPE),
