@@ -70,7 +70,10 @@ def build(config: Config, *, connections: int) -> Services:
         vault = Vault(config.secret_keys)
     except ValueError:
         raise ConfigError("POSTHORN_SECRET_KEYS must hold Fernet keys; `posthorn secrets new` makes one") from None
-    fetcher = Fetcher(allow_private=config.allow_private, refuse=config.refuse_networks)
+    try:
+        fetcher = Fetcher(allow_private=config.allow_private, refuse=config.refuse_networks)
+    except ValueError as error:
+        raise ConfigError(f"POSTHORN_ALLOW_PRIVATE: {error}") from None
     registry = Registry(fetcher, config.platforms, allow_plain=config.allow_private)
     return Services(config, open_store(config), fetcher, registry, vault, caption_model(config))
 

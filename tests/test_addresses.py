@@ -11,7 +11,8 @@ import pytest
 from storage.addresses import (CLOUD_IPV4, REGISTRY_DATE, SPECIAL_IPV4, SPECIAL_IPV6, connect, is_own, is_public,
                                system_addresses)
 
-BLOCKS = [*SPECIAL_IPV4, *SPECIAL_IPV6, *CLOUD_IPV4, ("224.0.0.0/4", "Multicast"), ("ff00::/8", "Multicast"), ("fec0::/10", "Site-Local")]
+BLOCKS = [*SPECIAL_IPV4, *SPECIAL_IPV6, *CLOUD_IPV4, ("224.0.0.0/4", "Multicast"), ("ff00::/8", "Multicast"),
+          ("fec0::/10", "Site-Local")]
 PUBLIC = [
     # what lies right beside the special blocks
     "1.0.0.0", "9.255.255.255", "11.0.0.0", "100.63.255.255", "100.128.0.0", "126.255.255.255", "128.0.0.0", "169.253.255.255",

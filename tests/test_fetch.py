@@ -9,7 +9,7 @@ from time import sleep
 import pytest
 
 from handlers import services
-from handlers.config import Config
+from handlers.config import Config, ConfigError
 from storage import lookups
 from storage.fetch import (MAX_REDIRECTS, USER_AGENT, WEB_PORTS, BadStatus, Broken, Busy, Download, Fetcher, Refused, Timeouts,
                            TooLarge, TooSlow, Unreachable)
@@ -110,6 +110,12 @@ def test_one_address_that_is_not_public_refuses_the_whole_answer(connects, answe
     with pytest.raises(Refused, match=UNREACHED), fetcher.open("GET", "http://host.org/"):
         pass
     assert connects() == []
+
+
+def test_a_private_host_that_is_none_is_named_by_its_setting(environ, monkeypatch):
+    monkeypatch.setattr(services, "open_database", lambda config, connections: None)
+    with pytest.raises(ConfigError, match="^POSTHORN_ALLOW_PRIVATE: the URL has a malformed host"):
+        services.build(Config.from_env({**environ, "POSTHORN_ALLOW_PRIVATE": "a b:80"}), connections=1)
 
 
 def test_the_setting_refuses_networks(environ, connects, monkeypatch):
@@ -304,8 +310,9 @@ def silent(monkeypatch):
     fetcher = Fetcher(ssl_context=SYSTEM_TRUST, resolve=resolve)
 
     def failure(host, dns=0.05):
-        with pytest.raises((Unreachable, Refused)) as raised, fetcher.open("GET", f"http://{host}/", timeouts=Timeouts(dns=dns)):
-            pass
+        with pytest.raises((Unreachable, Refused)) as raised:
+            with fetcher.open("GET", f"http://{host}/", timeouts=Timeouts(dns=dns)):
+                pass
         return raised.type
 
     yield failure, asked
