@@ -7,7 +7,8 @@ import click
 
 from handlers import connect
 from handlers.acts import make_client, make_team
-from handlers.console import as_json, client_of, of_team, on_database, say, settings, show, sure, team_of, user_of, without_asking
+from handlers.console import (as_json, client_of, of_team, on_database, say, settings, show, sure, team_of, user_of,
+                              without_asking)
 from handlers.errors import ApiError
 from handlers.process import data_dir_option
 from handlers.stores import open_database, open_store
@@ -172,7 +173,8 @@ def connect_account(services, platform, instance, client_id, no_wait, team_id, a
                               platform=platform, instance=instance)
     except ApiError as error:
         raise click.ClickException(error.message) from None
-    audit.record(audit.typed(), "account.connecting", begun.request.id, team_id=owning.id, platform=platform, clientId=limited_to)
+    audit.record(audit.typed(), "account.connecting", begun.request.id, team_id=owning.id, platform=platform,
+                 clientId=limited_to)
     minutes = int(connect.LIFETIME.total_seconds() // 60)
     click.echo(f"Open this address in a browser within {minutes} minutes:\n\n  {begun.url}\n", err=as_json)
     if not no_wait:
@@ -252,11 +254,13 @@ def _fields(connector, pairs):
     given = dict(pair.partition("=")[::2] for pair in pairs)
     unknown = given.keys() - set(connector.connect_fields)
     if unknown:
-        raise click.BadParameter(f"{connector.title} takes {', '.join(connector.connect_fields)}", param_hint=sorted(unknown)[0])
+        taken = ", ".join(connector.connect_fields)
+        raise click.BadParameter(f"{connector.title} takes {taken}", param_hint=sorted(unknown)[0])
     for name in connector.connect_fields:
         if name not in given:
             secret = any(word in name.lower() for word in HIDDEN)
-            given[name] = click.prompt(name, hide_input=secret, default="" if name == "host" and connector.name == "bluesky" else None)
+            optional = name == "host" and connector.name == "bluesky"
+            given[name] = click.prompt(name, hide_input=secret, default="" if optional else None)
     return given
 
 

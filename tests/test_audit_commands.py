@@ -43,7 +43,8 @@ ACTS = {
 # What only reads, with what is typed after it; None where it is not run here.
 READS = {
     "team list": "", "client list": "--team {team}", "key list": "--team {team}", "key show": "{key} --team {team}",
-    "user list": "--team {team}", "oauth-client list": "", "grant list": "--team {team}", "account list": "--team {team}", "audit list": "--team {team}",
+    "user list": "--team {team}", "oauth-client list": "", "grant list": "--team {team}",
+    "account list": "--team {team}", "audit list": "--team {team}",
     "secrets new": "", "migrate": None, "doctor": None, "serve": None, "worker": None, "media sweep": None,
     "up": None,     # the first keys, which it makes: tests/test_up.py
 }
@@ -108,8 +109,8 @@ def desk(environ, api_url, network):
         grant = Grant.add(oauth_client_id=oauth_client.id, team_id=member.team.id, user_id=member.user.id, mode="test",
                           scopes=["ideas:read"])
     yield Desk({**environ, "POSTHORN_ALLOW_PRIVATE": f"{HOST}:{network.port}"},
-               {"team": member.team.id, "user": member.user.id, "client": member.client.id, "key": key.id,
-                "app": oauth_client.id, "grant": grant.id, "account": account.id, "network": network.url, "stranger": Member(api_url).team.id})
+               {"team": member.team.id, "stranger": Member(api_url).team.id, "network": network.url, "user": member.user.id,
+                "client": member.client.id, "key": key.id, "app": oauth_client.id, "grant": grant.id, "account": account.id})
     open_pool(environ["DATABASE_URL"], connections=20)
 
 

@@ -79,7 +79,8 @@ def test_every_reference_to_what_is_a_teams_carries_the_team(connection):
         WHERE c.contype = 'f' AND c.confrelid <> 'teams'::regclass
         AND EXISTS (SELECT FROM pg_attribute WHERE attrelid = c.conrelid AND attname = 'team_id')
         AND EXISTS (SELECT FROM pg_attribute WHERE attrelid = c.confrelid AND attname = 'team_id')
-        AND NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = c.conrelid AND attname = 'team_id' AND attnum = ANY (c.conkey))
+        AND NOT EXISTS (SELECT FROM pg_attribute
+                        WHERE attrelid = c.conrelid AND attname = 'team_id' AND attnum = ANY (c.conkey))
         """).fetchall()
     assert found == [("oauth_grants", "oauth_clients")]
 

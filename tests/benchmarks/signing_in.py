@@ -1,4 +1,4 @@
-"""A person signs in and allows an app, in a real browser: headless Chromium, driven by chromedriver.
+"""A person signs in and allows an app, which trades its code there, in a real browser: headless Chromium with chromedriver.
 
     python -m tests.benchmarks.signing_in [--pictures DIRECTORY]
 
@@ -19,7 +19,7 @@ import urllib3
 
 from storage.database import database
 from tests.benchmarks.place import service
-from tests.person import address, answered, app, can_sign_in, redeem, PASSWORD
+from tests.person import PASSWORD, VERIFIER, address, answered, app, can_sign_in
 from tests.service import Http, Member, free_port
 
 PATIENCE = 20.0
@@ -28,13 +28,20 @@ TAB = "\ue004"
 ENTER = "\ue007"
 
 
+# What an app in a browser does at its own origin: asks where, and trades its code. The header makes the browser ask first.
+TRADE = """return fetch(%s, {headers: {'X-App': 'x'}}).then(answer => answer.json()).then(metadata => fetch(
+    metadata.token_endpoint, {method: 'POST', headers: {'X-App': 'x'}, body: new URLSearchParams(%s)})
+    ).then(answer => answer.json())"""
+
+
 class Chromium:
     """One window, by the WebDriver protocol."""
 
     def __init__(self, port, width):
         self._pool, self._base = urllib3.PoolManager(timeout=60), f"http://127.0.0.1:{port}"
         options = {"args": ["--headless=new", "--no-sandbox"], "binary": shutil.which("chromium"),
-                   "mobileEmulation": {"deviceMetrics": {"width": width, "height": 900, "pixelRatio": 1, "mobile": width < 600}}}
+                   "mobileEmulation": {"deviceMetrics": {
+                       "width": width, "height": 900, "pixelRatio": 1, "mobile": width < 600}}}
         capabilities = {"alwaysMatch": {"browserName": "chrome", "goog:chromeOptions": options}}
         self._base += f"/session/{self._ask('POST', '/session', {'capabilities': capabilities})['sessionId']}"
 
@@ -97,7 +104,11 @@ def drive(browser, member, back, shown):
     until(lambda: browser.url.startswith(back))
     told = answered(browser.url)
     assert told["iss"] == member.url and told["state"] == "s-1", told
-    return redeem(member.url, client, told["code"], redirect_uri=back).body["access_token"]
+    fields = {"grant_type": "authorization_code", "client_id": client.id, "code": told["code"], "redirect_uri": back,
+              "code_verifier": VERIFIER}
+    given = browser.run(TRADE % (json.dumps(f"{member.url}/.well-known/oauth-authorization-server"), json.dumps(fields)))
+    assert given["token_type"] == "Bearer", given
+    return given["access_token"]
 
 
 def readable(browser):
