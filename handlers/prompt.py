@@ -34,14 +34,15 @@ class Prompt(HttpToolsProtocol):
             self._expect()
         self._unset_keepalive_if_required()
         self._unread += len(data)
-        if self._unread > HEAD_CAP:
-            return self.send_400_response("The head of the request is too long.")
         try:
             self.parser.feed_data(data)
         except HttpParserUpgrade as offer:
             self._decline(data[offer.args[0]:])
         except HttpParserError:
-            self.send_400_response("Invalid HTTP request received.")
+            self._refuse("Invalid HTTP request received.")
+        else:
+            if self._unread > HEAD_CAP:
+                self._refuse("The head of the request is too long.")
 
     def on_headers_complete(self):
         """Called by the parser. What follows the body as a trailer is no header of the request."""
@@ -66,6 +67,14 @@ class Prompt(HttpToolsProtocol):
         """Called by the event loop."""
         self._forget()
         super().connection_lost(exc)
+
+    def _refuse(self, words):
+        """Ends the connection: with these words, or after the answer that is under way, for which they would be taken."""
+        if self.cycle is None or self.cycle.response_complete or self.cycle.more_body:
+            self.send_400_response(words)
+        else:
+            self.cycle.keep_alive = False
+            self.flow.pause_reading()
 
     def _offers(self):
         return self.parser.should_upgrade() and self.parser.get_method() != b"CONNECT"

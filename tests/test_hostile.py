@@ -84,6 +84,25 @@ def test_what_was_refused_by_its_length_is_not_waited_for(crowd):
             assert reader.readline().split()[1] == b"%d" % expected
 
 
+@pytest.mark.parametrize("behind", [b"canary\r\n\r\n", b"GET /v1/health HTTP/3.0\r\n\r\n", b"\x16\x03\x01\x02"])
+def test_what_is_no_request_is_not_the_answer_to_the_one_before(crowd, behind):
+    with connected(crowd.url) as (sock, reader):
+        sock.sendall((idea(LENGTH) + head("GET", "/v1/health")).replace(b"KEY", crowd.test.key.encode()) + behind)
+        answers = read(reader), read(reader)
+        assert [answer.status for answer in answers] == [201, 200]
+        assert answers[1].headers["Connection"] == "close" and reader.read() == b""
+
+
+def test_a_head_in_pieces_before_a_large_body_is_whole(crowd):
+    body = VALID.ljust(262_144)
+    whole = idea(b"X: " + b"x" * 16_000, b"Content-Length: 262144", body=body).replace(b"KEY", crowd.test.key.encode())
+    with connected(crowd.url) as (sock, reader):
+        sock.sendall(whole[:16_000])
+        assert crowd.test.get("/v1/health").status == 200
+        sock.sendall(whole[16_000:])
+        assert read(reader).status == 201
+
+
 def test_a_body_that_breaks_off_does_nothing(crowd):
     before = crowd.rows()
     with connected(crowd.url) as (sock, _):
