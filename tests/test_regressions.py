@@ -11,7 +11,7 @@ import psutil
 import pytest
 from PIL import Image
 
-from tests.service import PATIENCE, Member, start_api
+from tests.service import PATIENCE, Member, start_api, well_formed
 from tests.standins.chat import KEY, MODEL, ChatServer
 
 
@@ -103,7 +103,7 @@ def test_no_one_chooses_the_address_that_wrong_credentials_are_counted_under(env
     try:
         http = Member(url).test
         http.key = None
-        statuses = [http.get("/v1/clients", headers={"Authorization": "Bearer wrong", "X-Forwarded-For": f"10.1.2.{number}"}).status
+        statuses = [http.get("/v1/clients", headers={"Authorization": f"Bearer {well_formed()}", "X-Forwarded-For": f"10.1.2.{number}"}).status
                     for number in range(8)]
         assert statuses.count(429) >= 2
     finally:
