@@ -63,7 +63,7 @@ def measure_video(file, mime_type, tracks, options):
     try:
         form = "matroska" if mime_type == "video/webm" else "mov"
         # Titles in an old encoding are no reason to refuse a video, which PyAV does by default.
-        container = av.open(file, format=form, options=PYAV_OPTIONS | options, metadata_errors="replace")
+        container = av.open(file, format=form, options=options | PYAV_OPTIONS, metadata_errors="replace")
         streams = [s for s in container.streams.video if not s.disposition & av.stream.Disposition.attached_pic]
         if not streams or not next(container.demux(streams[0])).size:
             raise Refused("it holds no video")
