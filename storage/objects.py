@@ -27,7 +27,7 @@ from storage.presign import object_url, presign_put
 # A dead store is known after 8 s and a silent one after 10: whoever waits for us gets an answer within 15 s.
 TIMEOUT = Timeout(connect=4, read=10)
 RETRIES = Retry(total=1, connect=1, read=0, status=0, other=0)
-CONNECTIONS = 16
+CONNECTIONS = 80        # kept open: one for each reader of files (handlers/files.py), and some for all else
 PUT_SECONDS = 3600      # that one upload of ours may take until it has begun
 PLAIN = ("", "identity", "aws-chunked")     # the last is how minio-py and others send, and not how anything is stored
 NO_S3 = "what answers in place of the object store does not speak S3"
