@@ -16,7 +16,7 @@ from storage.objects import Objects
 from storage.secrets import Vault
 
 # What one process does at once of each kind: somebody else's slow server must not take the threads of other requests.
-FETCHES, LOOKS, CAPTIONS, CONNECTS = 8, 4, 8, 4
+FETCHES, LOOKS, CAPTIONS, CONNECTS = 8, 4, 16, 4
 
 
 class Turns:
