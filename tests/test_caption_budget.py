@@ -1,13 +1,15 @@
 """A team's tokens for captions run out by the day, counted exactly however many ask at once."""
 
 import threading
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
+import psycopg2
 import pytest
 
 from storage import budgets
-from storage.database import database
+from storage.database import connection_parameters, database
 from storage.models import Team, wire_time
 from storage.retention import tidy
 from tests.service import Http, Member, start_api
@@ -163,6 +165,20 @@ def test_a_late_settling_and_a_new_caption_do_not_block_each_other(team):
 
     at_once(6, both)
     assert used(team) == ([6 * 5 + 6 * 2], 0)
+
+
+def test_no_team_uses_waits_for_or_is_measured_by_anothers(team, environ):
+    other = Team.add(name="Cake & Co")
+    held(other, 80).settle(80)
+    held(other, 15, limit=1000, seconds=-1)     # of a process that has died, which only the other's next caption buries
+    mine = held(team, 10)
+    assert (used(team), used(other)) == (([0], 10), ([80], 80))     # the dearest is held, each one's own
+    with closing(psycopg2.connect(**connection_parameters(environ["DATABASE_URL"]))) as busy, busy.cursor() as cursor:
+        cursor.execute("SELECT FROM caption_days WHERE team_id = %s FOR UPDATE", (other.id,))
+        with database.atomic():
+            database.execute_sql("SET LOCAL lock_timeout = '2s'")
+            mine.settle(3)
+    assert (used(team), used(other)) == (([3], 0), ([80], 80))
 
 
 def test_old_days_are_tidied_away(team):

@@ -6,6 +6,8 @@ from time import sleep
 
 import pytest
 
+from handlers.idempotency import Once
+from handlers.responses import Answer
 from storage.database import database
 from storage.models import Client, Media, wire_time
 from storage.posts import Post, Target
@@ -119,6 +121,23 @@ def test_a_key_belongs_to_team_mode_and_path(api_url, member):
     assert [answer.status for answer in others] == [201, 201, 201, 202, 200]
     assert not any(replayed(answer) for answer in others)
     assert len({answer.data.get("id") for answer in (first, *others)}) == 6
+
+
+def test_the_same_key_at_the_same_moment_is_each_ones_own(api_url, member, connection):
+    other = Member(api_url)
+    callers = [member.caller(), member.caller("live"), other.caller(), other.caller("live")]
+
+    def use(caller):
+        return Once(caller, "POST /v1/ideas", "key-moment", IDEA, timedelta(minutes=1))
+
+    with connection.atomic():       # in which it is one moment for the database
+        uses = [use(caller) for caller in callers]
+        assert [one.begin() for one in uses] == [None] * 4
+        for number, one in enumerate(uses[1:]):
+            one.keep(Answer(201, b"%d" % number))
+        uses[0].forget()
+    assert [use(caller).begin().body for caller in callers[1:]] == [b"0", b"1", b"2"]
+    assert use(callers[0]).begin() is None
 
 
 def test_credentials_of_two_clients_do_not_answer_for_each_other(member, connection):
