@@ -116,6 +116,15 @@ def test_client_credentials_act_as_their_user(member):
     assert bearer(member, narrow["access_token"]).post("/v1/ideas", IDEA).status == 403
 
 
+def test_each_program_acts_for_its_own_team(member):
+    members = [member, Member(member.url), Member(member.url)]
+    for one in members:
+        client, secret = app(confidential=True, team_id=one.team.id, user_id=one.user.id, scopes=["accounts:read"])
+        asked = {"grant_type": "client_credentials", "client_id": client.id, "client_secret": secret}
+        token = form(member.url, "/oauth/token", asked).body["access_token"]
+        assert bearer(member, token).get("/v1/accounts").data["team"]["id"] == one.team.id
+
+
 def test_a_refreshed_token_may_have_less_and_the_next_one_all_again(member):
     client, _ = app()
     given = tokens(member, client)

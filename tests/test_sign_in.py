@@ -7,8 +7,9 @@ import click
 import pytest
 
 from handlers.identity import sound_redirect
-from storage import audit, people
+from storage import audit, keys, people
 from storage.models import User
+from storage.oauth import Grant
 from tests.browser import page
 from tests.commands import posthorn
 from tests.person import PASSWORD, Person, address, app, can_sign_in
@@ -38,10 +39,17 @@ def test_a_new_password_ends_what_came_of_the_old_one(environ, member, login, co
 
 def test_what_ends_for_one_person_goes_on_for_others(member, connection):
     other = User.add(team_id=member.team.id, name="Bob")
-    token, link = people.begin_session(other, "link", "here"), people.new_link(other)
+    token = people.begin_session(other, "link", "here")
     can_sign_in(member.user, f"ann.{member.user.id}".lower())
-    people.disable(member.user, audit.WORKER)
-    assert people.of_session(token) == other
+    hers = people.begin_session(ann := User.get_by_id(member.user.id), "link", "here")
+    assert (people.of_session(token), people.of_session(hers)) == (other, ann)
+    link, key = people.new_link(other), member.key(user_id=other.id)
+    granted = {"oauth_client_id": app()[0].id, "team_id": member.team.id, "mode": "test", "scopes": ["ideas:read"]}
+    grants = [Grant.add(user_id=user.id, **granted) for user in (other, ann)]
+    people.disable(ann, audit.WORKER)
+    assert (people.of_session(token), people.of_session(hers)) == (other, None)
+    assert [Grant.get_by_id(grant.id).revoked_at is None for grant in grants] == [True, False]
+    assert keys.identify(key).user_id == other.id
     assert people.by_link(link) == other
     people.end_session(people.begin_session(other, "link", "here"))
     assert people.of_session(token) == other
