@@ -93,7 +93,7 @@ def test_the_child_knows_no_secret_and_has_limits(monkeypatch):
 
 def limits_of_the_child():
     """The limits of the one child that converts, and the names in its environment; None while there is none."""
-    for child in psutil.Process().children():
+    for child in psutil.Process().children(recursive=True):
         with suppress(psutil.NoSuchProcess):
             if str(renditions.CONVERT) in child.cmdline():
                 kinds = {"core": psutil.RLIMIT_CORE, "file": psutil.RLIMIT_FSIZE, "cpu": psutil.RLIMIT_CPU,

@@ -7,6 +7,7 @@ process), PostgreSQL and store; the server of the links and the client that asks
 """
 
 import argparse
+import asyncio
 import multiprocessing
 import os
 import shutil
@@ -15,7 +16,7 @@ import subprocess
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -25,6 +26,7 @@ from urllib3.exceptions import HTTPError
 
 from storage.database import database, migrate, open_pool
 from storage.embedded import Store
+from storage.media import PROBE
 from storage.objects import Objects
 from tests.media_samples import image, video
 from tests.servers import BUCKET, postgres, running, short_directory
@@ -69,6 +71,23 @@ def _serve(folder, port):
     server.serve_forever()
 
 
+async def _answer(reader, writer):
+    with suppress(asyncio.IncompleteReadError):
+        while await reader.readuntil(b"\r\n\r\n"):
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Type: application/json\r\n\r\n{}")
+    writer.close()
+
+
+async def _serve_nothing(port):
+    async with await asyncio.start_server(_answer, "127.0.0.1", port) as server:
+        await server.serve_forever()
+
+
+def _beside(port):
+    """A program that does nothing but answer: what it takes under the same load is the machine's doing."""
+    asyncio.run(_serve_nothing(port))
+
+
 def _ask_for_health(url, stopping, pipe):
     """Asks at fixed times until told to stop, and sends the milliseconds from when each was to be asked to its answer."""
     http, times, due = Http(url), [], time.perf_counter()
@@ -93,15 +112,17 @@ def process(target, *arguments):
 
 
 @contextmanager
-def health(url):
-    """Asks for health meanwhile; gives a list that has the sorted milliseconds in the end."""
+def health(*urls):
+    """Asks all of them for health meanwhile; gives a list that has the sorted milliseconds of each in the end."""
     times, stopping = [], multiprocessing.get_context("spawn").Event()
-    reader, writer = multiprocessing.Pipe(duplex=False)
-    with process(_ask_for_health, url, stopping, writer):
-        time.sleep(1)       # until it asks
+    pipes = [multiprocessing.Pipe(duplex=False) for _ in urls]
+    with ExitStack() as askers:
+        for url, (_, writer) in zip(urls, pipes, strict=True):
+            askers.enter_context(process(_ask_for_health, url, stopping, writer))
+        time.sleep(1)       # until they ask
         yield times
         stopping.set()
-        times += sorted(reader.recv())
+        times += [sorted(reader.recv()) for reader, _ in pipes]
 
 
 class Memory:
@@ -127,13 +148,14 @@ class Memory:
     def _look(self):
         while not self._stopping.wait(0.02):
             self.most = max(self.most, self._resident() - self._before)
-            children = [child for worker in self._workers for child in worker.children()]
+            children = [child for worker in self._workers for child in worker.children(recursive=True)]
             self.children = max(self.children, sum(map(_own_memory, children)))
 
 
 def _own_memory(process):
     try:
-        return process.memory_full_info().uss
+        # Until it is another program, a new process has the memory of the one that makes it.
+        return process.memory_full_info().uss if str(PROBE) in process.cmdline() else 0
     except psutil.Error:
         return 0    # it has ended
 
@@ -162,10 +184,13 @@ def p99(times):
 
 
 def show_health(what, times):
-    """The promise and, since other work on the machine counts too, how the rest was."""
-    line(f"{what}: health at p99 ({len(times)} asked)", p99(times), HEALTH, "ms")
-    soon = sum(one <= HEALTH for one in times) / len(times)
-    print(f"{'':58} {statistics.median(times):8.2f} ms  median; {soon:.1%} within {HEALTH:.0f} ms; load {os.getloadavg()[0]:.1f}")
+    """The promise and, since other work on the machine counts too, how the rest was, and how a program beside it fared."""
+    ours, beside = times
+    line(f"{what}: health at p99 ({len(ours)} asked)", p99(ours), HEALTH, "ms")
+    print(f"{'':58} {p99(beside):8.2f} ms  at p99 a program beside it that does nothing else; load {os.getloadavg()[0]:.1f}")
+    for name, some in (("ours", ours), ("beside", beside)):
+        soon = sum(one <= HEALTH for one in some) / len(some)
+        print(f"{'':58} {statistics.median(some):8.2f} ms  median, {soon:.1%} within {HEALTH:.0f} ms: {name}")
 
 
 def line(what, figure, limit, unit):
@@ -185,26 +210,26 @@ def measure_time(http, store, source, rounds):
         line(f"from-url of 50 MB ({name}), in times of curl", ratio, RATIO, "x")
 
 
-def measure_memory(api, http, url, source, at_once, limit):
-    """Fetches `at_once` and asks for health all the while."""
+def measure_memory(api, teams, urls, source, at_once, limit):
+    """Fetches `at_once`, in turns for `teams`, and asks for health all the while."""
     for name in FILES:
-        with health(url) as times, Memory(api.popen.pid) as memory, ThreadPoolExecutor(at_once) as pool:
+        with health(*urls) as times, Memory(api.popen.pid) as memory, ThreadPoolExecutor(at_once) as pool:
             started = time.monotonic()
             while time.monotonic() - started < 8:
-                list(pool.map(lambda _: fetch(http, f"{source}/{name}"), range(at_once)))
+                list(pool.map(lambda number: fetch(teams[number % 2], f"{source}/{name}"), range(at_once)))
         line(f"{at_once} at once ({name}): the API grows by", memory.most / MB, limit / MB, "MB")
         print(f"{'':58} {memory.children / MB:8.2f} MB  in processes that look at the files, for a moment")
         show_health(f"{at_once} at once ({name})", times)
 
 
-def measure_nothing(url):
+def measure_nothing(urls):
     """Health alone: what the machine makes of it."""
-    with health(url) as times:
+    with health(*urls) as times:
         time.sleep(5)
     show_health("nothing under way", times)
 
 
-def measure_drips(http, url, source):
+def measure_drips(http, urls, source):
     """Many links that never end; whoever is refused asks again when it is told to."""
     answers, stopping = [], threading.Event()
 
@@ -218,7 +243,7 @@ def measure_drips(http, url, source):
     threads = [threading.Thread(target=ask, daemon=True) for _ in range(DRIPS)]
     for thread in threads:
         thread.start()
-    with health(url) as times:
+    with health(*urls) as times:
         time.sleep(DRIP_SECONDS)
     stopping.set()
     print(f"{DRIPS} slow drips: {answers.count(429)} answers of 429, {len(answers) - answers.count(429)} others")
@@ -239,30 +264,31 @@ def main():
         store = Objects(address.endpoint_url, address.access_key, address.secret_key, address.bucket)
         store.prepare()
         port = free_port()
-        with process(_serve, Path(folder), port):
+        with process(_serve, Path(folder), port), process(_beside, port_beside := free_port()):
             settings = {"POSTHORN_ALLOW_PRIVATE": f"127.0.0.1:{port}", "POSTHORN_API_PROCESSES": "1",
                         "POSTHORN_VALIDATE_RESPONSES": "0", "POSTHORN_FETCH_RATE_LIMIT": "100000"}
             api, url = start_api(environment(database_url, address, **settings))
             try:
-                report(api, url, store, f"http://127.0.0.1:{port}", rounds)
+                report(api, [url, f"http://127.0.0.1:{port_beside}"], store, f"http://127.0.0.1:{port}", rounds)
             finally:
                 api.kill()
                 database.close_all()
 
 
-def report(api, url, store, source, rounds):
+def report(api, urls, store, source, rounds):
     """Prints all figures."""
-    http = Http(url, Member(url).key())
+    teams = [Http(urls[0], Member(urls[0]).key()) for _ in range(2)]    # one takes at most half of the turns
+    http = teams[0]
     print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
-    measure_nothing(url)
+    measure_nothing(urls)
     with Memory(api.popen.pid) as memory:
         fetch(http, f"{source}/mp4")
     line("the very first: the API grows by", memory.most / MB, ONE / MB, "MB")
     measure_time(http, store, source, rounds)
-    measure_memory(api, http, url, source, 1, ONE)
-    measure_memory(api, http, url, source, 4, FOUR)
-    measure_drips(http, url, source)
-    measure_nothing(url)
+    measure_memory(api, teams, urls, source, 1, ONE)
+    measure_memory(api, teams, urls, source, 4, FOUR)
+    measure_drips(http, urls, source)
+    measure_nothing(urls)
 
 
 if __name__ == "__main__":
