@@ -31,6 +31,8 @@ ACCOUNTS, LOCATIONS, LISTED = 20, 100, 100  # of a page, the most that there are
 PAGES = 50                                  # of one list that are read
 WAITS = (10,) * 3 + (30,) * 4 + (300,) * 12 + (3600,)      # seconds between questions for the state: no interval is published
 SKEW = 60                                   # seconds that the clocks of the database and of Google may drift apart
+# What a post is told from its like by: fields that come back as they were sent, as addresses may not.
+VERBATIM = {"title", "year", "month", "day", "hours", "minutes", "actionType", "couponCode"}
 LATE = 600                                  # seconds after which a list has what was posted: not documented
 THROTTLE = 60                               # seconds: the limits are those of a minute
 NO_QUOTA = "quota_limit_value 0"            # what a project has before Google has approved it
@@ -149,19 +151,19 @@ class GoogleBusinessProfile(GooglePlatform):
         return self._outcome(account, self.call(account, "GET", f"{self.settings['api_url']}/{receipt['post']}"), receipt)
 
     def find(self, account, content, receipt):
-        """Looks through all posts of the location for one with the same text that is as young as the sending."""
-        complete = False
+        """Looks through all posts of the location, or its gallery, for what is like ours and as young as the sending.
+
+        None where several are: Google knows no mark by which one of them could be told to be ours.
+        """
         try:
-            if _is_item(content):
-                return self._find_item(account, content)
-            for page in self._pages(account, self._posts(account), pageSize=LISTED):
-                for position in _positions(page, "localPosts"):
-                    if _is_ours(page, position, _post(self, content), content.sent_ago):
-                        return Processing({**receipt, "post": _name(page, POST, "localPosts", position, "name")}, 1)
-                complete = not page.field("nextPageToken", default="")
+            found, complete = self._alike(account, content)
         except (PermissionMissing, Rejected):
             return None
-        return Absent() if complete and content.sent_ago > LATE else None
+        if not found:
+            return Absent() if complete and content.sent_ago > LATE else None
+        if len(found) > 1:
+            return None
+        return self._added(account, found[0]) if _is_item(content) else Processing({"post": found[0]}, 1)
 
     def words(self, answer):
         """The first code of a ValidationError, which says more than the status, and all of its messages."""
@@ -206,16 +208,20 @@ class GoogleBusinessProfile(GooglePlatform):
                       query={"upload_type": "media"}, headers={"Content-Type": item.mime_type})
         return upload
 
-    def _find_item(self, account, content):
-        """The file of the gallery that is of the same kind and as young as the sending; None where there are several."""
-        found, complete, wanted = [], False, _item(content, {})
-        for page in self._pages(account, self._items(account), pageSize=LISTED):
-            found += [_name(page, ITEM, "mediaItems", position, "name") for position in _positions(page, "mediaItems")
-                      if _is_item_of(page, position, wanted, content.sent_ago)]
+    def _alike(self, account, content):
+        """The names of the posts, or the files of the gallery, that may be ours, and whether their list came to its end."""
+        if _is_item(content):
+            address, kind, form = self._items(account), "mediaItems", ITEM
+            is_ours = partial(_is_item_of, wanted=_item(content, {}))
+        else:
+            address, kind, form = self._posts(account), "localPosts", POST
+            is_ours = partial(_is_ours, post=_post(self, content))
+        found, complete = [], False
+        for page in self._pages(account, address, pageSize=LISTED):
+            found += [_name(page, form, kind, position, "name") for position in _positions(page, kind)
+                      if is_ours(page, (kind, position)) and _is_young(page, (kind, position), content.sent_ago)]
             complete = not page.field("nextPageToken", default="")
-        if found:
-            return self._added(account, found[0]) if len(found) == 1 else None
-        return Absent() if complete and content.sent_ago > LATE else None
+        return found, complete
 
     def _added(self, account, item):
         """A file of the gallery. The addresses that Google gives it change: it is found on the map."""
@@ -329,18 +335,26 @@ def _item(content, receipt):
     return item | ({"description": content.caption} if content.caption and category != "COVER" else {})
 
 
-def _is_item_of(page, position, wanted, sent_ago):
-    path = ("mediaItems", position)
+def _is_item_of(page, path, wanted):
     return (page.field(*path, "mediaFormat", default="") == wanted["mediaFormat"]
             and page.field(*path, "locationAssociation", "category", default="") == wanted["locationAssociation"]["category"]
-            and page.field(*path, "description", default="").split() == wanted.get("description", "").split()
-            and _is_young(page, path, sent_ago))
+            and page.field(*path, "description", default="").split() == wanted.get("description", "").split())
 
 
-def _is_ours(page, position, post, sent_ago):
-    path = ("localPosts", position)
+def _is_ours(page, path, post):
     return (page.field(*path, "summary", default="").split() == post["summary"].split()
-            and page.field(*path, "topicType", default="STANDARD") == post["topicType"] and _is_young(page, path, sent_ago))
+            and page.field(*path, "topicType", default="STANDARD") == post["topicType"]
+            and all(str(page.field(*path, *way, kind=type(value), default=type(value)())).split() == str(value).split()
+                    for way, value in _verbatim(post)))
+
+
+def _verbatim(part, *path):
+    """The path and value of each field of ours that Google gives back as it was; a zero it may leave out."""
+    for name, value in part.items():
+        if isinstance(value, dict):
+            yield from _verbatim(value, *path, name)
+        elif name in VERBATIM:
+            yield (*path, name), value
 
 
 def _is_young(page, path, sent_ago):
