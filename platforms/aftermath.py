@@ -130,7 +130,7 @@ class Aftermath:
     def _found(self, job, connector, found):
         """What a look brought: the post, its absence, or no certainty."""
         self.breakers.report(job.breaker, failed=False)
-        if isinstance(found, base.Published) and found.id and insist(partial(queue.is_of_another, job, found.id)):
+        if isinstance(found, base.Published | base.Processing) and _is_of_another(job, found):
             found = None        # one that looks alike
         if isinstance(found, base.Published | base.Processing):
             return self._outcome(job, connector, found, job.receipt)
@@ -139,3 +139,10 @@ class Aftermath:
         if connector.find_retries:
             return self._record(queue.send_again, job)
         return self._fail(job, Unavailable("the platform did not take the post; it is surely not there"))
+
+
+def _is_of_another(job, found):
+    """Whether what a look brought is known as the post of another target, be it finished, worked on, or followed by more."""
+    post = getattr(found, "id", None)
+    receipt = found.receipt if isinstance(found, base.Processing) else post and {PUBLIC: {"id": post}}
+    return bool(receipt) and insist(partial(queue.is_of_another, job, post, receipt))

@@ -269,10 +269,11 @@ def unconfirmed(job: Job, error: dict, after: float | None) -> bool:
     return _move(job, f"status = 'unconfirmed', stage = NULL, asked_again = false, {RELEASED}", after, error=error, note=error)
 
 
-def is_of_another(job: Job, post_id: str) -> bool:
-    """Whether another target of the same account is known to be this post."""
-    query = "SELECT 1 FROM targets WHERE account_id = %s AND platform_post_id = %s AND id <> %s"
-    return database.execute_sql(query, (job.account_id, post_id, job.id)).fetchone() is not None
+def is_of_another(job: Job, post_id: str | None, receipt: dict) -> bool:
+    """Whether another target of the same account is known to be this post, by its id or by what is in its `receipt`."""
+    query = ("SELECT 1 FROM targets WHERE account_id = %s AND id <> %s AND (platform_post_id = %s "
+             "OR (platform_post_id IS NOT NULL OR next_at IS NOT NULL) AND receipt @> %s) LIMIT 1")
+    return database.execute_sql(query, (job.account_id, job.id, post_id, Json(receipt))).fetchone() is not None
 
 
 def looked(job: Job, after: float | None, *, note: dict | None = None, counts: bool = True) -> bool:

@@ -349,6 +349,23 @@ def test_the_post_of_another_target_is_not_taken_for_the_one_in_doubt(desk):
     assert (desk.row(first).status, desk.row(second).status, desk.row(second).looks) == ("published", "unconfirmed", 1)
 
 
+@pytest.mark.parametrize("course, options", [
+    ({"publish": [Processing({"post": "7"}, 60)], "check": [Processing({"post": "7", "asked": 1}, 60), DONE],
+      "find": [Processing({"post": "7"}, 0)]}, {}),
+    ({"publish": [DONE], "follow": [[Waiting({"public": {"id": "7", "url": DONE.url}}, 60)]], "find": [DONE]},
+     {"options": {"firstComment": "hi"}}),
+], ids=["worked on", "more to follow"])
+def test_the_post_of_another_target_that_is_under_way_is_not_taken_for_the_one_in_doubt(desk, course, options):
+    account = desk.account()
+    network = Told(**{**course, "publish": [*course["publish"], Unconfirmed("no answer")]})
+    publisher = desk.publisher(network)
+    first, second = desk.target(account, **options), desk.target(account)
+    desk.move(second, next_at=None)
+    for target in (first, first, second, second):
+        desk.run(publisher, target)
+    assert (desk.row(first).stage, desk.row(second).status, desk.row(second).looks) == ("processing", "unconfirmed", 1)
+
+
 def test_a_network_that_answers_is_not_left_alone(desk):
     network = Told(publish=[Unavailable("not yet", retry_after=2)] * 6)
     publisher = desk.publisher(network)
