@@ -1,4 +1,4 @@
-"""The process that starts those which look at files: one, which comes back when it is killed and ends with whoever needed it."""
+"""The process that starts those which look at files: it comes back when it is killed, and ends with whoever needed it."""
 
 import os
 import signal
@@ -50,7 +50,8 @@ def test_a_starter_that_was_killed_is_replaced(picture):
 
 
 def test_a_starter_ends_with_who_needed_it_even_by_kill_9(picture):
-    with subprocess.Popen([sys.executable, "-c", NEEDS_ONE, picture], stdout=subprocess.PIPE, env={"PYTHONPATH": ":".join(sys.path)},
+    path = os.pathsep.join(filter(None, sys.path))
+    with subprocess.Popen([sys.executable, "-c", NEEDS_ONE, picture], stdout=subprocess.PIPE, env={"PYTHONPATH": path},
                           cwd=children.STARTER.parents[1]) as needy:
         assert int(needy.stdout.readline()) == needy.pid
         started = starters(needy.pid)
