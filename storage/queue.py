@@ -232,8 +232,13 @@ def wait(job: Job, receipt: dict, after: float) -> bool:
 
 
 def processing(job: Job, receipt: dict, after: float) -> bool:
-    """The network took it and still works on it, or more is to follow; go on in `after` seconds."""
-    return _move(job, f"status = 'publishing', stage = 'processing', tries = 0, crashes = 0, {RELEASED}", after, receipt=receipt)
+    """The network took it and still works on it, or more is to follow; go on in `after` seconds.
+
+    A look that brought this counts as any other: the network may work on a post without an end.
+    """
+    looked = f"looks = looks + {int(job.stage is None)}"
+    return _move(job, f"status = 'publishing', stage = 'processing', tries = 0, crashes = 0, {looked}, {RELEASED}", after,
+                 receipt=receipt)
 
 
 def asked_in_vain(job: Job, after: float, *, note: dict, counts: bool = True) -> bool:

@@ -383,6 +383,18 @@ def test_after_a_day_without_an_answer_nobody_looks_any_more(desk):
     assert (desk.row(target).status, desk.row(target).next_at) == ("unconfirmed", None)
 
 
+def test_a_post_that_a_network_works_on_without_an_end_is_not_looked_for_without_an_end(desk):
+    network = Told(find=[Processing({"post": "7"}, 1)] * 9, check=[Processing({"post": "7"}, 300)] * 9)
+    target = in_doubt(desk, network)
+    desk.ago(target, DAY + 60, "sending_at")
+    for _ in range(8):
+        assert desk.row(target).next_at is not None
+        desk.run(desk.publisher(network), target)
+    row = desk.row(target)
+    assert (row.status, row.looks, row.next_at) == ("unconfirmed", 4, None)
+    assert network.verbs() == ["find", "check"] * 4
+
+
 def test_progress_makes_good_for_leases_that_ran_out(desk):
     network = Told(prepare=[[{"step": 1}, Waiting({"step": 2}, 0)], []], publish=[DONE])
     target = desk.target(desk.account())
