@@ -27,9 +27,12 @@ OPERATORS = {
     "handlers/doctor.py": "the operator's own addresses, by the settings",
     "handlers/prompt.py": "the name of an option, for those who have connected to us",
     "platforms/worker.py": "a pair of sockets within the process",
+    "storage/children.py": "pairs of sockets to the process that starts others",
+    "storage/starter.py": "the other ends of those",
 }
 STARTS = {
-    "storage/children.py": "Python files of ours, which read media",
+    "storage/children.py": "the next",
+    "storage/starter.py": "Python files of ours, which read media",
     "storage/embedded.py": "the servers of the extra `embedded`",
     "handlers/up.py": "commands of ours",
 }
