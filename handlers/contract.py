@@ -127,31 +127,41 @@ class Contract:
 
 
 def walk(value):
-    """Every value inside `value` with its depth and pointer. Without recursion: the nesting is the sender's choice."""
-    waiting = [(0, "", value)]
+    """Every value inside `value`, member names among them, with its depth and its place: None, or the place around it and a
+    name or number. Without recursion, and without a text for each place: nesting and names are the sender's choice."""
+    waiting = [(0, None, value)]
     while waiting:
-        depth, path, item = waiting.pop()
-        yield depth, path, item
+        depth, place, item = waiting.pop()
+        yield depth, place, item
         if isinstance(item, dict):
-            waiting += [(depth + 1, path, name) for name in item]
-            waiting += [(depth + 1, f"{path}/{_escape(name)}", inner) for name, inner in item.items()]
+            waiting += [(depth + 1, place, name) for name in item]
+            waiting += [(depth + 1, (place, name), inner) for name, inner in item.items()]
         elif isinstance(item, list):
-            waiting += [(depth + 1, f"{path}/{position}", inner) for position, inner in enumerate(item)]
+            waiting += [(depth + 1, (place, position), inner) for position, inner in enumerate(item)]
 
 
 def problems(validator, value, base: str) -> list[Detail]:
     """Every way in which `value` breaks the validator's schema, as Details whose paths start with `base`."""
     # Half a surrogate pair is no text: no pattern sees it, the compiled validators choke on it, and PostgreSQL refuses it.
-    found = [Detail((base + path)[:PATH_LENGTH], "unicode", "half a surrogate pair is no character")
-             for _, path, item in walk(value) if isinstance(item, str) and SURROGATE.search(item)]
+    broken = (place for _, place, item in walk(value) if isinstance(item, str) and SURROGATE.search(item))
+    found = [Detail((base + _pointer(_parts(place)))[:PATH_LENGTH], "unicode", "half a surrogate pair is no character")
+             for place in islice(broken, PROBLEMS)]
     if not found:
         found = [Detail(base + _pointer(error.instance_path), _rule(error), shown(error.message[:MESSAGE_LENGTH]))
                  for error in islice(validator.iter_errors(value), PROBLEMS)]
-    return found[:PROBLEMS]
+    return found
 
 
-def _pointer(path):
-    return "".join("/" + _escape(str(part)) for part in path)[:PATH_LENGTH]
+def _parts(place):
+    parts = []
+    while place is not None:
+        place, part = place
+        parts.append(part)
+    return reversed(parts)
+
+
+def _pointer(parts):
+    return "".join("/" + _escape(str(part)[:PATH_LENGTH]) for part in parts)[:PATH_LENGTH]
 
 
 def _escape(name):
@@ -185,7 +195,7 @@ def _json_schema(node):
 def _discriminated(discriminator):
     # Only the branch that the value names is judged, so that an error names a member and not "none of eleven schemas".
     name, mapping = discriminator["propertyName"], discriminator["mapping"]
-    branches = [{"if": {"properties": {name: {"const": value}}, "required": [name]}, "then": {"$ref": schema}}
+    branches = [{"if": {"type": "object", "properties": {name: {"const": value}}, "required": [name]}, "then": {"$ref": schema}}
                 for value, schema in mapping.items()]
     return {"type": "object", "required": [name], "properties": {name: {"enum": list(mapping)}}, "allOf": branches}
 

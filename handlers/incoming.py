@@ -13,6 +13,7 @@ from handlers.errors import ApiError, BadRequest, Detail, PayloadTooLarge, Reque
 from handlers.gate import BODY_CAP
 
 DEPTH = 50              # levels of nesting in a body; the document needs eight
+VALUES = 20_000         # in a body, member names among them: each may be wrong, and each that is takes time to tell
 BODY_TIME = 15.0        # seconds in which a body must have arrived
 
 
@@ -127,8 +128,11 @@ def parse_json(raw: bytes) -> Any:
         raise BadRequest("the body is nested too deeply") from None
     except ValueError as error:
         raise BadRequest(str(error) if isinstance(error, _Refused) else "the body is not valid JSON") from None
-    if any(depth > DEPTH for depth, _, _ in walk(body)):
-        raise BadRequest("the body is nested too deeply")
+    for number, (depth, _, _) in enumerate(walk(body), 1):
+        if depth > DEPTH:
+            raise BadRequest("the body is nested too deeply")
+        if number > VALUES:
+            raise BadRequest(f"the body holds more than {VALUES} values")
     return body
 
 

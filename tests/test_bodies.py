@@ -2,11 +2,13 @@
 
 import json
 import socket
+import tracemalloc
 from urllib.parse import urlsplit
 
 import pytest
 
 from handlers.contract import Contract
+from handlers.incoming import parse_json
 from tests.wire import chunked, head, raw, refused
 
 WITH_BODY = [operation for operation in Contract().operations.values() if operation.body is not None]
@@ -166,9 +168,29 @@ def test_json_that_breaks_a_rule_is_422(member, body, path, rule):
     assert len(answer.raw) < 4000 and "\0" not in json.dumps(answer.body, ensure_ascii=False)
 
 
+def test_a_body_of_very_many_values_is_not_looked_at(member):
+    assert refused(member.test.post("/v1/posts", {"targets": [1] * 20_001}), 400, "bad_request")
+    assert refused(member.test.post("/v1/posts", {"targets": [1] * 15_000}), 422, "unprocessable")
+
+
+def test_long_names_around_many_values_cost_no_more_than_their_bytes():
+    raw = json.dumps({"a" * 64_000: [1] * 15_000}).encode()
+    tracemalloc.start()
+    try:
+        parse_json(raw)
+        assert tracemalloc.get_traced_memory()[1] < 40 * len(raw)
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_wrong_target_is_wrong_once():
+    validator = Contract().operations["publish_post"].body
+    assert len(list(validator.iter_errors({"targets": [1] * 50}))) == 50
+
+
 def test_a_body_that_breaks_thousands_of_rules_gets_a_short_answer(member):
     targets = [{"platform": "x", "y": number} for number in range(50)]
-    answer = member.test.post("/v1/posts", {"targets": targets, "media": [7] * 20_000})
+    answer = member.test.post("/v1/posts", {"targets": targets, "media": [7] * 15_000})
     assert refused(answer, 422, "unprocessable")
     assert len(answer.rules) <= 100 and len(answer.raw) < 50_000
 
