@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 # All that a connector needs comes from here.
@@ -220,10 +220,10 @@ class Platform:
         """Rules that no number can say. Overridden where a network has some."""
         return iter(())
 
-    def thread_problems(self, texts) -> Iterator[Problem]:
-        """What is wrong with the further parts of a thread, each of which counts as a caption does."""
-        for position, text in enumerate(texts):
-            path, length = f"options/thread/{position}", self.measure(text)
+    def thread_problems(self, content: Content) -> Iterator[Problem]:
+        """What is wrong with the further parts of a thread, each of which counts as the caption does."""
+        for position, text in enumerate(content.options.get("thread", ())):
+            path, length = f"options/thread/{position}", self.length(replace(content, caption=text))
             if not text.strip():
                 yield Problem(path, "thread_text_required", "a part of a thread needs a text")
             elif length > self.limits.caption:
@@ -336,6 +336,9 @@ class Platform:
             if option not in allowed:
                 yield Problem(f"options/{option}", "option",
                               f"the post type {name} of {self.title} does not take the option {option}")
+        for option in self.follow_options:      # a network would refuse it after the post is public
+            if isinstance(text := content.options.get(option), str) and not text.strip():
+                yield Problem(f"options/{option}", "text_required", f"the option {option} needs a text")
         for option in self.media_options:
             if (count := len(content.options.get(option, ()))) > len(content.media):
                 yield Problem(f"options/{option}", "media_options",

@@ -69,12 +69,12 @@ class Bluesky(BrowserLogins, Videos, Platform):
                     yield Problem(f"media/{position}", "media_unmeasured",
                                   f"Bluesky needs to know the width and height of each of more than {GRID} images")
         yield from option_problems(options)
-        yield from self.thread_problems(options.get("thread", ()))
+        yield from self.thread_problems(content)
 
-    def thread_problems(self, texts):
+    def thread_problems(self, content):
         """The second limit of texts holds for them too."""
-        yield from super().thread_problems(texts)
-        for position, text in enumerate(texts):
+        yield from super().thread_problems(content)
+        for position, text in enumerate(content.options.get("thread", ())):
             if (size := utf8_bytes(text)) > MAX_BYTES:
                 yield Problem(f"options/thread/{position}", "thread_text_bytes",
                               f"this part has {size} bytes in UTF-8; Bluesky allows {MAX_BYTES}")

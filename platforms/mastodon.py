@@ -109,7 +109,7 @@ class Mastodon(OAuthPlatform):
         if "quotedStatusId" in options and terms["api_version"] < QUOTES_SINCE:
             yield Problem("options/quotedStatusId", "quote", "the instance of this account knows no quotes, which came with "
                                                              "Mastodon 4.5")
-        yield from self.thread_problems(options.get("thread", ()))
+        yield from self.thread_problems(content)
 
     def connect(self, fields):
         """With the `host` of the instance, as people name it, and an `accessToken` that was made in its settings."""

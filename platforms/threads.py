@@ -86,9 +86,10 @@ class Threads(Containers, SelfRenewing):
                         for name in options if name not in GHOSTLY)
         for path, text in _replies(options):
             yield from _link_problems(path, text)
-            if (length := self.measure(text)) > self.limits.caption:
-                yield Problem(path, "comment_length",
-                              f"the reply has {length} {self.counts}; Threads allows {self.limits.caption}")
+        yield from self.thread_problems(content)
+        if (length := self.measure(options.get("firstComment", ""))) > self.limits.caption:
+            yield Problem("options/firstComment", "comment_length",
+                          f"the reply has {length} {self.counts}; Threads allows {self.limits.caption}")
         poll = options.get("poll", {})
         if "optionD" in poll and "optionC" not in poll:
             yield Problem("options/poll/optionC", "required", "a poll with optionD needs optionC")

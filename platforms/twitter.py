@@ -105,15 +105,15 @@ class Twitter(Uploads, OAuthPlatform):
         if "excludeReplyUserIds" in content.options and "inReplyToTweetId" not in content.options:
             yield Problem("options/inReplyToTweetId", "required", "excludeReplyUserIds is for answers")
         if "thread" in content.options:
-            yield from self.thread_problems(content.options["thread"])
+            yield from self.thread_problems(content)
             for option in ("communityId", "forSuperFollowersOnly"):
                 if content.options.get(option):
                     yield Problem(f"options/{option}", "thread", "who would see further parts of such a thread is not known")
 
-    def thread_problems(self, texts):
+    def thread_problems(self, content):
         """Of what X refuses in a text, the further parts of a thread may have nothing either."""
-        yield from super().thread_problems(texts)
-        for position, text in enumerate(texts):
+        yield from super().thread_problems(content)
+        for position, text in enumerate(content.options["thread"]):
             yield from _text_problems(f"options/thread/{position}", "thread_text", text)
 
     def choices(self, credentials):

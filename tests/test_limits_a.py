@@ -254,6 +254,8 @@ def test_media(platform, post, expected):
     row("video with alternative texts", youtube, [("options/altTexts", "option")], **YOUTUBE, altTexts=["a"]),
     row("tags at the limit", youtube, **YOUTUBE, tags=["a" * 247, "b " + "c" * 248]),
     row("tags one over", youtube, [("options/tags", "tags_length")], **YOUTUBE, tags=["a" * 247, "b " + "c" * 249]),
+    row("blank comment on a video", youtube, [("options/firstComment", "text_required")], **YOUTUBE, firstComment=" "),
+    row("blank comment", linkedin, [("options/firstComment", "text_required")], caption="a", firstComment="\t"),
     row("comment on a video for kids", youtube, [("options/firstComment", "comments_off")], **YOUTUBE, madeForKids=True,
         firstComment="a"),
     row("every option of a carousel", pinterest, media=[photo()] * 2, **PIN, boardSectionId="1", title="a",

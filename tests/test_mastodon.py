@@ -92,6 +92,14 @@ def test_a_quote_is_of_the_first_part_of_a_thread_alone(net, mastodon, ann):
     assert net.posts[1]["quote"]["quoted_status"]["id"] == other["id"]
 
 
+def test_a_content_warning_counts_with_each_part_of_a_thread(net, mastodon, ann):
+    content = Content("hi", options={"spoilerText": "x" * 100, "thread": ["a" * 400, "a" * 401]}, key="k-1")
+    assert [(one.path, one.rule) for one in mastodon.problems(content, ann)] == [("options/thread/1", "thread_text_length")]
+    fitting = replace(content, options={**content.options, "thread": ["a" * 400]})
+    followed(mastodon, ann, fitting, made_public(mastodon, ann, fitting))
+    assert len(net.posts) == 2
+
+
 def test_an_instance_that_knows_no_quotes_would_drop_one_without_a_word(net, mastodon):
     net.api_version = 6
     bob = account(mastodon.connect({"host": net.url, "accessToken": TOKEN}))

@@ -180,9 +180,11 @@ def test_a_post_whose_id_nobody_knows_gets_no_replies(threads, ann):
 
 @pytest.mark.parametrize("options, problems", [
     (SEQUEL, []),
-    ({"thread": ["x" * 501, "x" * 500]}, [("options/thread/0", "comment_length")]),
-    ({"thread": ["ok", "😀" * 126]}, [("options/thread/1", "comment_length")]),
+    ({"thread": ["x" * 501, "x" * 500]}, [("options/thread/0", "thread_text_length")]),
+    ({"thread": ["ok", "😀" * 126]}, [("options/thread/1", "thread_text_length")]),
     ({"firstComment": "x" * 501}, [("options/firstComment", "comment_length")]),
+    ({"thread": ["ok", " "], "firstComment": "\n"}, [
+        ("options/firstComment", "text_required"), ("options/thread/1", "thread_text_required")]),
     ({"thread": [" ".join(f"https://{letter}.test" for letter in "abcdef")]}, [("options/thread/0", "caption_links")]),
 ])
 def test_what_follows_is_within_the_limits_of_a_post(threads, options, problems):
