@@ -20,16 +20,16 @@ MET = {
 
 def run(*command, folder, good=(0,), **environ):
     """Runs a program in `folder` to a good end, one of the statuses; returns what it printed."""
-    done = subprocess.run([*map(str, command)], cwd=folder, env={**os.environ, **environ}, timeout=170, capture_output=True, text=True,
-                          check=False)
+    done = subprocess.run([*map(str, command)], cwd=folder, env={**os.environ, **environ}, timeout=170, capture_output=True,
+                          text=True, check=False)
     assert done.returncode in good, done.stdout + done.stderr
     return done.stdout
 
 
 def openapi_generator(document, folder, language, *options):
     """The output of openapi-generator in a folder named after the language."""
-    run("openapi-generator-cli", "generate", "--input-spec", document, "--generator-name", language, "--output", folder / language,
-        *options, folder=folder)
+    run("openapi-generator-cli", "generate", "--input-spec", document, "--generator-name", language, "--output",
+        folder / language, *options, folder=folder)
     return folder / language
 
 
@@ -51,12 +51,12 @@ def java(document, folder):
 
 
 def typescript(document, folder):
-    """The types of openapi-typescript as `posthorn.d.ts`, the functions of hey-api as `hey`, in a project that has their libraries."""
+    """The types of openapi-typescript as `posthorn.d.ts` and the functions of hey-api as `hey`, in a project of their own."""
     (folder / "node_modules").symlink_to(HERE / "node_modules")
     shutil.copy(HERE / "tsconfig.json", folder)
     for program, *arguments in (("openapi-typescript", document, "--output", folder / "posthorn.d.ts"),
-                                ("openapi-ts", "--input", document, "--output", folder / "hey", "--plugins", "@hey-api/typescript",
-                                 "@hey-api/sdk", "@hey-api/client-fetch")):
+                                ("openapi-ts", "--input", document, "--output", folder / "hey", "--plugins",
+                                 "@hey-api/typescript", "@hey-api/sdk", "@hey-api/client-fetch")):
         done = node(program, *arguments, home=HERE)
         assert done.returncode == 0, done.stdout + done.stderr
     return folder

@@ -2,7 +2,8 @@
 
 import pytest
 
-PLATFORMS = ("Instagram", "TikTok", "YouTube", "LinkedIn", "Twitter", "Facebook", "Pinterest", "Bluesky", "Threads", "Mastodon", "Gbp")
+PLATFORMS = ("Instagram", "TikTok", "YouTube", "LinkedIn", "Twitter", "Facebook", "Pinterest", "Bluesky", "Threads", "Mastodon",
+             "Gbp")
 
 
 @pytest.mark.parametrize("platform", PLATFORMS)

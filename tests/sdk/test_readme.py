@@ -44,8 +44,8 @@ def test_typescript(integrator, types, tmp_path):
     shell("openapi-typescript", integrator, tmp_path)
     [program] = blocks("ts")
     (tmp_path / "hello.ts").write_text(program)
-    compiled = node("tsc", "--strict", "--module", "esnext", "--moduleResolution", "bundler", "--target", "es2022", "--types", "node",
-                    "--typeRoots", HERE / "node_modules" / "@types", tmp_path / "hello.ts", home=HERE)
+    compiled = node("tsc", "--strict", "--module", "esnext", "--moduleResolution", "bundler", "--target", "es2022",
+                    "--types", "node", "--typeRoots", HERE / "node_modules" / "@types", tmp_path / "hello.ts", home=HERE)
     assert compiled.returncode == 0, compiled.stdout
     assert run("node", "hello.js", folder=tmp_path, **integrator).startswith("post_")
 

@@ -1,4 +1,4 @@
-"""Both TypeScript clients: strict compilation of what is generated and of the programs that use it, which then do what they say."""
+"""Both TypeScript clients: what is generated compiles strictly, so do the programs that use it, and these do what they say."""
 
 import json
 import shutil

@@ -68,7 +68,7 @@ async function main() {
 
   good(await generateCaption({ client: ann, body: { topic: 'Bread' } }))
   const busy = await generateCaption({ client: ann, body: { topic: 'Bread' } })
-  const wrong = refusal(await publishPost({ client: ann, body: { caption: 'Hello', targets: [confused, { platform: 'youtube' }] } }))
+  const wrong = refusal(await publishPost({ client: ann, body: { caption: 'Hello', targets: [confused] } }))
   const bare = refusal(await publishPost({
     client: ann, body: { caption: 'Hello', targets: [{ platform: 'mastodon' }, { platform: 'youtube' }] },
   }))

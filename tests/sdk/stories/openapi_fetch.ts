@@ -66,7 +66,7 @@ async function main() {
 
   good(await ann.POST('/v1/generate', { body: { topic: 'Bread' } }))
   const busy = await ann.POST('/v1/generate', { body: { topic: 'Bread' } })
-  const wrong = refusal(await ann.POST('/v1/posts', { body: { caption: 'Hello', targets: [confused, { platform: 'youtube' }] } }))
+  const wrong = refusal(await ann.POST('/v1/posts', { body: { caption: 'Hello', targets: [confused] } }))
   const bare = refusal(await ann.POST('/v1/posts', {
     body: { caption: 'Hello', targets: [{ platform: 'mastodon' }, { platform: 'youtube' }] },
   }))

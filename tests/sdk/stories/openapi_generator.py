@@ -8,12 +8,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import urllib3
-from posthorn_sdk import (AccountsApi, ApiClient, CaptionsApi, Configuration, CreateIdeaRequest, ErrorResponse, GenerateRequest, IdeasApi,
-                          MastodonOptions, MastodonTarget, MediaApi, MediaContentType, PinterestOptions, PinterestTarget, PlatformId,
-                          PostOperation, PostsApi, PostStatus, PublishRequest, Target, UpdateIdeaRequest, UploadUrlRequest,
-                          YouTubeOptions, YouTubeTarget)
-from posthorn_sdk.exceptions import (ApiException, ConflictException, ForbiddenException, NotFoundException, UnauthorizedException,
-                                     UnprocessableEntityException)
+from posthorn_sdk import (AccountsApi, ApiClient, CaptionsApi, Configuration, CreateIdeaRequest, ErrorResponse, GenerateRequest,
+                          IdeasApi, MastodonOptions, MastodonTarget, MediaApi, MediaContentType, PinterestOptions,
+                          PinterestTarget, PlatformId, PostOperation, PostsApi, PostStatus, PublishRequest, Target,
+                          UpdateIdeaRequest, UploadUrlRequest, YouTubeOptions, YouTubeTarget)
+from posthorn_sdk.exceptions import (ApiException, ConflictException, ForbiddenException, NotFoundException,
+                                     UnauthorizedException, UnprocessableEntityException)
 
 BOARD = "549755885175"
 

@@ -14,11 +14,11 @@ from posthorn_client.api.captions import generate_caption
 from posthorn_client.api.ideas import create_idea, update_idea
 from posthorn_client.api.media import create_upload_url
 from posthorn_client.api.posts import cancel_post, get_post, list_posts, publish_post
-from posthorn_client.models import (CreateIdeaRequest, ErrorResponse, GenerateRequest, MastodonOptions, MastodonOptionsVisibility,
-                                    MastodonTarget, MastodonTargetPlatform, MediaContentType, PinterestOptions, PinterestTarget,
-                                    PinterestTargetPlatform, PlatformId, PostOperation, PostStatus, PublishRequest,
-                                    UpdateIdeaRequest, UploadUrlRequest, YouTubeOptions, YouTubeOptionsPrivacyStatus, YouTubeTarget,
-                                    YouTubeTargetPlatform)
+from posthorn_client.models import (CreateIdeaRequest, ErrorResponse, GenerateRequest, MastodonOptions,
+                                    MastodonOptionsVisibility, MastodonTarget, MastodonTargetPlatform, MediaContentType,
+                                    PinterestOptions, PinterestTarget, PinterestTargetPlatform, PlatformId, PostOperation,
+                                    PostStatus, PublishRequest, UpdateIdeaRequest, UploadUrlRequest, YouTubeOptions,
+                                    YouTubeOptionsPrivacyStatus, YouTubeTarget, YouTubeTargetPlatform)
 from posthorn_client.types import Unset
 
 URL, BOARD = os.environ["URL"], "549755885175"
@@ -63,7 +63,8 @@ photo = uploaded(Path("photo.jpg"), MediaContentType.IMAGEJPEG)
 clip = uploaded(Path("clip.mp4"), MediaContentType.VIDEOMP4)
 youtube = YouTubeTarget(YouTubeTargetPlatform.YOUTUBE, options=YouTubeOptions(
     title="Fresh bread", media=[clip], made_for_kids=False, privacy_status=YouTubeOptionsPrivacyStatus.UNLISTED))
-mastodon = MastodonTarget(MastodonTargetPlatform.MASTODON, options=MastodonOptions(visibility=MastodonOptionsVisibility.UNLISTED))
+mastodon = MastodonTarget(
+    MastodonTargetPlatform.MASTODON, options=MastodonOptions(visibility=MastodonOptionsVisibility.UNLISTED))
 pinterest = PinterestTarget(PinterestTargetPlatform.PINTEREST, options=PinterestOptions(board_id=BOARD))
 now = settled(good(publish_post.sync(client=ann, idempotency_key="bread-1", body=PublishRequest(
     targets=[youtube, mastodon, pinterest], caption="Fresh bread from eight", media=[photo]))).data)
@@ -74,7 +75,8 @@ canceled = good(cancel_post.sync(later.id, client=ann)).data
 
 idea = good(create_idea.sync(client=ann, body=CreateIdeaRequest(
     content="Rye", source_url="https://bread.example/rye", topic="Bread", platform=PlatformId.THREADS))).data
-edited = good(update_idea.sync(idea.id, client=ann, body=UpdateIdeaRequest(content="Rye, again", topic=None, platform=None))).data
+edited = good(update_idea.sync(
+    idea.id, client=ann, body=UpdateIdeaRequest(content="Rye, again", topic=None, platform=None))).data
 
 good(generate_caption.sync(client=ann, body=GenerateRequest(topic="Bread")))
 busy = generate_caption.sync_detailed(client=ann, body=GenerateRequest(topic="Bread"))
