@@ -86,6 +86,8 @@ def test_the_version_is_the_released_one_or_a_later_one_that_breaks_nothing():
     (*SCHEMAS, "PlatformId", "enum", less("gbp")),
     (*SCHEMAS, "MastodonPostType", "enum", less("poll")),
     (*SCHEMAS, "Target", "oneOf", lambda old: old[:-1]),
+    (*SCHEMAS, "UpdateIdeaRequest", "properties", "platform", "oneOf", lambda old: old[:-1]),
+    (*SCHEMAS, "UpdateIdeaRequest", "properties", "platform", "oneOf", [{"type": "string", "enum": ["gbp"]}, {"type": "string"}]),
 ], ids=named)
 def test_a_change_that_breaks_is_found(change):
     assert broken(changed(*change))
