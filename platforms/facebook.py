@@ -9,7 +9,7 @@ from platforms.base import (GIF, JPEG, MB, MP4, PNG, QUICKTIME, Absent, Connecte
                             Processing, Profile, Published, VideoLimits)
 from platforms.errors import PermissionMissing, PlatformError, Rejected
 from platforms.facebook_video import EXTENSIONS, Videos, first, is_public, succeeded
-from platforms.http import THROTTLED, Upload
+from platforms.http import SENTENCES, THROTTLED, Upload
 from platforms.meta import QUOTA_PAUSE, SKEW, VERDICTS, FacebookLogin, Transient, Verdicts, identity, moment, pause, same_text
 
 PHOTO = ImageLimits(types=(JPEG, PNG, GIF), max_bytes=10 * MB)      # docs/graph-api/reference/page/photos; GIFs stand still
@@ -27,7 +27,15 @@ PARAMETERS = {"link": "link", "placeId": "place", "sponsorId": "sponsor_id", "ti
               "backdatedTime": "backdated_time", "backdatedTimeGranularity": "backdated_time_granularity"}
 PROFILE = "id,name,username,picture.type(large){url}"
 KEPT = 20 * 3600            # seconds that photos are relied on; they vanish a day after their upload if no post shows them
+NO_VIDEO = "No permission to publish the video"      # of code 100, which speaks of parameters otherwise
 LISTED = 25                 # of the newest posts, among which one in doubt is looked for
+
+
+def of_parameter(sentence, **words):
+    """The error for code 100, of which only the message tells whether a permission is missing."""
+    if NO_VIDEO in (words["platform_message"] or ""):
+        return PermissionMissing(SENTENCES[PermissionMissing].format("Facebook"), **words)
+    return Rejected(sentence, **words)
 
 
 class Facebook(Videos):
@@ -64,7 +72,7 @@ class Facebook(Videos):
     settings = {**FacebookLogin.settings, "video_url": "https://graph-video.facebook.com/{version}",
                 "upload_url": "https://rupload.facebook.com/video-upload/{version}"}
     verdicts = Verdicts({
-        **VERDICTS, "80001": THROTTLED, "/1390008": THROTTLED,
+        **VERDICTS, "100": of_parameter, "80001": THROTTLED, "/1390008": THROTTLED,
         **dict.fromkeys(("/1404078", "/1363042"), PermissionMissing),       # publishing authorization; videos
         **dict.fromkeys(("6000", "/1363019", "/1363030", "/1363047", "/1609010"), Transient),
         **dict.fromkeys(("/1346003", "/1404006", "/1404102", "/1404112", "/4854002"), Rejected),    # blocked, by what it says

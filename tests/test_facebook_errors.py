@@ -14,7 +14,7 @@ TEXT = SAMPLES["text"]
 
 SURELY_NOT = {"app_limit", "user_limit", "page_limit", "feature_limit", "call_limit", "pages_limit", "too_fast"}
 DEAD = {"expired", "app_removed", "checkpoint", "password_changed", "unconfirmed", "logged_out", "no_role", "session"}
-LACKING = {"permission", "scope", "ability", "capability", "authorization", "no_video"}
+LACKING = {"permission", "scope", "ability", "capability", "authorization", "no_video", "no_video_permission"}
 DOUBTFUL = {"unknown", "unknown_as_400", "service", "passing", "bad_gateway", "upload_timeout", "upload_problem",
             "upload_hiccup", "video_hiccup", "link_hiccup"}
 OF_THE_FEED = sorted(row for row, details in ERRORS.items() if details["endpoint"] == FEED)

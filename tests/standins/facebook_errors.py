@@ -50,6 +50,7 @@ ERRORS = {
         "authorization": (400, 200, "Page Publishing Authorization is required", {"subcode": 1404078}),
         "identity": (400, 100, "Confirm your identity", {"subcode": 4854002}),
         "no_video": (400, 100, "You cannot upload videos", {"subcode": 1363042}),
+        "no_video_permission": (403, 100, "(#100) No permission to publish the video", {}),
         "bad_ratio": (400, 100, "The aspect ratio is not supported", {"subcode": 1363040}),
         "bad_resolution": (400, 100, "The resolution is not supported", {"subcode": 1363127}),
         "bad_duration": (400, 100, "The duration is not supported", {"subcode": 1363128}),
