@@ -58,7 +58,7 @@ it alone."
 
 def question(topic, platform, tone, language, limit, counts) -> list[dict]:
     """The messages that ask for a caption of at most `limit` `counts` for `platform` (None: for anywhere)."""
-    title, habits = (platform.title, HABITS[platform.name]) if platform else ("any social network", ANYWHERE)
+    title, habits = (platform.title, HABITS.get(platform.name, ANYWHERE)) if platform else ("any social network", ANYWHERE)
     network = NETWORK.format(title=title, limit=limit, counts=counts, goal=int(limit * FILL), habits=habits)
     rules = RULES.format(language=_tag(language), tone=tone, network=network)
     asked = ASK.format(topic=_quoted(topic))

@@ -15,8 +15,9 @@ from platforms.captions import CaptionModel, fit, sandbox_caption
 from platforms.chat import Chat, ModelFailed
 from platforms.cleaning import clean
 from platforms.cutting import tokens
-from platforms.prompts import HABITS
+from platforms.prompts import ANYWHERE, HABITS
 from platforms.registry import PLATFORMS
+from tests.delivery import Told
 from tests.standins.chat import KEY, MODEL, ChatServer, Reply, completion
 
 NETWORKS = [platform() for platform in PLATFORMS]
@@ -123,6 +124,15 @@ def test_it_tells_the_model_the_limits_and_habits_of_the_network(model, network)
 
 def test_every_network_has_habits():
     assert set(HABITS) == set(BY_NAME)
+
+
+def test_a_network_of_which_no_habits_are_told_has_those_of_anywhere(model):
+    class Plume(Told):
+        name, title = "plume", "Plume"
+
+    asked(model).write(topic="bread", platform=Plume(), tone="bold", language="fr")
+    said = model.requests[0]["messages"][0]["content"]
+    assert "Plume, which allows 100 characters" in said and ANYWHERE in said
 
 
 def test_the_extra_headers_are_sent(model):

@@ -13,9 +13,8 @@ from storage.keys import SCOPES
 CONTRACT = Contract()
 DOCUMENT = CONTRACT.document
 SCHEMAS = DOCUMENT["components"]["schemas"]
-SPEC_NAME = {"instagram": "Instagram", "tiktok": "TikTok", "youtube": "YouTube", "linkedin": "LinkedIn", "twitter": "Twitter",
-             "facebook": "Facebook", "pinterest": "Pinterest", "bluesky": "Bluesky", "threads": "Threads",
-             "mastodon": "Mastodon", "gbp": "Gbp"}
+SPEC_NAME = {name: address.removeprefix("#/components/schemas/").removesuffix("Target")
+             for name, address in SCHEMAS["Target"]["discriminator"]["mapping"].items()}
 COMMON = {"account", "caption", "media"}
 
 # The operations and fields of the service's description, under their exact names.
@@ -118,6 +117,7 @@ def test_a_target_takes_what_its_platform_takes(platform):
 
 def test_platforms_stand_in_one_order_everywhere():
     assert SCHEMAS["PlatformId"]["enum"] == [platform.name for platform in PLATFORMS] == list(SPEC_NAME)
+    assert [one["$ref"] for one in SCHEMAS["Target"]["oneOf"]] == [*SCHEMAS["Target"]["discriminator"]["mapping"].values()]
 
 
 def examples():
