@@ -84,7 +84,7 @@ def take_away(address, postgres_url, seconds):
     """The database at `address` ends all sessions of ours, and takes no new ones for so long."""
     name = parse_dsn(address)["dbname"]
     _execute(postgres_url, f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
-    _execute(postgres_url, f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}' "
+    _execute(postgres_url, f"SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = '{name}' "
                            "AND application_name = 'posthorn'")
     threading.Timer(seconds, _execute, [postgres_url, f"ALTER DATABASE {name} ALLOW_CONNECTIONS true"]).start()
 

@@ -101,7 +101,7 @@ def run_on_server(address, *statements):
 
 # Ends the sessions of workers and of the tests' own pool, as a server that restarts does.
 END_SESSIONS = """
-SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}' AND application_name = 'posthorn'
+SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = '{name}' AND application_name = 'posthorn'
 """
 
 
