@@ -40,7 +40,7 @@ class Threads(Containers, SelfRenewing):
         "video": PostType(videos=(1, 1), options=MEDIA_OPTIONS),
         "carousel": PostType(images=(0, 20), videos=(0, 20), total=(2, 20), mixed=True, options=MEDIA_OPTIONS),
         "poll": PostType(caption_required=True, required=("poll",)),
-        "link": PostType(caption_required=True, required=("linkAttachment",), options=("textAttachment",)),
+        "link": PostType(required=("linkAttachment",), options=("textAttachment",)),
     }
     options = ("replyControl", "enableReplyApprovals", "topicTag", "textSpoilers", "locationId", "quotePostId", "replyToId",
                "allowlistedCountryCodes", "shareToInstagram", "thread", "firstComment")

@@ -39,6 +39,7 @@ def test_text_with_every_option(net, threads, ann):
     (IMAGE, {"media_type": "IMAGE", "image_url": "https://media.test/1.jpg", "alt_text": "a loaf", "text": "hi"}),
     (VIDEO, {"media_type": "VIDEO", "video_url": "https://media.test/1.mp4", "is_spoiler_media": "true", "text": "hi"}),
     (LINK, {"media_type": "TEXT", "text": "hi", "link_attachment": "https://bread.example/menu"}),
+    (replace(LINK, caption=""), {"media_type": "TEXT", "link_attachment": "https://bread.example/menu"}),
     (POLL, {"media_type": "TEXT", "text": "?", "poll_attachment": "{\"option_a\": \"yes\", \"option_b\": \"no\"}"}),
     (replace(IMAGE, caption="", options={}), {"media_type": "IMAGE", "image_url": "https://media.test/1.jpg"}),
     (replace(POLL, options={"poll": dict(zip(("optionA", "optionB", "optionC", "optionD"), "wxyz", strict=True))}),

@@ -199,7 +199,8 @@ class ThreadsServer(ContainerServer):
         if wrong := given.keys() - TAKES[kind]:
             raise Refusal(100, f"(#100) A container of {kind} takes no {sorted(wrong)[0]}")
         needed = {"IMAGE": "image_url", "VIDEO": "video_url", "CAROUSEL": "children", "TEXT": "text"}[given["media_type"]]
-        if not given.get(needed) or ("image_url" in given and "video_url" in given):
+        alone = given["media_type"] == "TEXT" and "link_attachment" in given      # documentation/threads/posts: a text or a link
+        if not (given.get(needed) or alone) or ("image_url" in given and "video_url" in given):
             raise Refusal(100, f"(#100) The parameter {needed} is required")
 
     def _check_text(self, given):
