@@ -179,13 +179,14 @@ class Platform:
     def infer(self, media, options=()) -> str | None:
         """The post type that fits `media` (a sequence of Media) and the names in `options` when the caller names none.
 
-        Of those that take the media, the one whose needed options are there, the neediest first (a poll before a text); where
-        they are there for none, the first, so that the caller hears what it needs. None where no post type takes the media.
+        Of those that take the media, the one whose needed options are there, the neediest first (a poll before a text), of
+        several the one that takes most of the options (an offer before an event); where they are there for none, the first, so
+        that the caller hears what it needs. None where no post type takes the media.
         """
         images = sum(not m.is_video for m in media)
         fitting = [name for name, kind in self.post_types.items() if _fits(kind, images, len(media) - images)]
         ready = [name for name in fitting if set(self.post_types[name].required) <= set(options)]
-        return max(ready, key=lambda name: len(self.post_types[name].required)) if ready else next(iter(fitting), None)
+        return max(ready, key=lambda name: _affinity(self.post_types[name], options)) if ready else next(iter(fitting), None)
 
     def media_limits(self, post_type: str, item: Media) -> ImageLimits | VideoLimits | None:
         """What this file may be in a post of this type; None where the network takes none of its kind."""
@@ -368,6 +369,11 @@ class Platform:
 
 class PlatformNotLive(Exception):
     """A verb of a network that has no live connector was called: a mistake of ours, the handlers refuse it before."""
+
+
+def _affinity(kind, options):
+    needed = len(kind.required)
+    return needed, needed and len({*kind.required, *kind.options} & set(options))
 
 
 def _fits(kind, images, videos):

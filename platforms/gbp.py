@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from urllib.parse import quote, urlencode
 
@@ -34,6 +34,7 @@ SKEW = 60                                   # seconds that the clocks of the dat
 # What a post is told from its like by: fields that come back as they were sent, as addresses may not.
 VERBATIM = {"title", "year", "month", "day", "hours", "minutes", "actionType", "couponCode"}
 LATE = 600                                  # seconds after which a list has what was posted: not documented
+DAY = timedelta(days=1)
 THROTTLE = 60                               # seconds: the limits are those of a minute
 NO_QUOTA = "quota_limit_value 0"            # what a project has before Google has approved it
 
@@ -266,6 +267,9 @@ class GoogleBusinessProfile(GooglePlatform):
             yield Problem("options/event/end", "event_end", "the event ends before it starts")
         if "repeat" in event:
             yield from _repeat_problems(event["repeat"])
+            last = _local_time(event["repeat"].get("until", ""))
+            if last and times["start"] and last.date() < times["start"].date() - DAY:       # wherever on earth either is meant
+                yield Problem("options/event/repeat/until", "event_end", "the event ends to repeat before it starts")
 
 
 def _repeat_problems(repeat):

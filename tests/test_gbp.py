@@ -77,6 +77,8 @@ def test_events_that_repeat(net, gbp, cafe, repeat, info):
     ({"frequency": "monthly"}, [("dayOfMonth", "required")]),
     ({"frequency": "monthly", "dayOfMonth": 1, "weekOfMonth": "LAST"}, [("dayOfMonth", "required")]),
     ({"frequency": "monthly", "dayOfMonth": 1, "daysOfWeek": ["MONDAY"]}, [("daysOfWeek", "option")]),
+    ({"frequency": "daily", "until": "2026-11-29T23:59:59Z"}, [("until", "event_end")]),
+    ({"frequency": "daily", "until": "2026-11-30T23:59:59-10:00"}, []),
 ])
 def test_repeats_that_do_not_fit_their_frequency(gbp, repeat, expected):
     problems = gbp.problems(repeated(**repeat))

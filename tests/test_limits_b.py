@@ -59,8 +59,7 @@ def row(name, platform, expected=(), **post):
     row("threads photo without a caption", threads, media=[photo()]),
     row("threads poll without a caption", threads, [("caption", "caption_required")], post_type="poll",
         poll={"optionA": "a", "optionB": "b"}),
-    row("threads link without a caption", threads, [("caption", "caption_required")], post_type="link",
-        linkAttachment="https://a.test"),
+    row("threads link without a caption", threads, post_type="link", linkAttachment="https://a.test"),
     row("gbp caption at the limit", gbp, caption="a" * 1500),
     row("gbp caption one over", gbp, [("caption", "caption_length")], caption="a" * 1501),
     row("gbp emojis at the limit", gbp, caption="😀" * 750),
@@ -301,6 +300,8 @@ def test_threads_counts_emojis_in_bytes(text, length):
     pytest.param(facebook, ["link"], "link", id="facebook link"),
     pytest.param(threads, ["poll"], "poll", id="threads poll"),
     pytest.param(gbp, ["event"], "event", id="gbp event"),
+    pytest.param(gbp, ["event", "cta"], "event", id="a button of an event"),
+    pytest.param(gbp, ["event", "offer"], "offer", id="gbp offer"),
     pytest.param(gbp, ["language"], "update", id="an option of every post"),
 ])
 def test_an_option_that_a_post_type_needs_tells_which_it_is(platform, options, post_type):
