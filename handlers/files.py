@@ -12,13 +12,13 @@ import time
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass
-from ipaddress import ip_network
 
 from anyio import CapacityLimiter, to_thread
 from starlette.datastructures import Headers
 
 from handlers.config import FILES
 from handlers.errors import MethodNotAllowed, NotFound, RateLimited
+from handlers.proxies import counted_for
 from storage.database import with_connection
 from storage.media import KEY
 from storage.models import Media
@@ -93,7 +93,7 @@ class Files:
         status = 200 if whole else 206
         if scope["method"] == "HEAD":
             return await _send(send, status, headers)
-        with self._place(_origin(scope)):
+        with self._place(counted_for(scope["client"] and scope["client"][0])):
             body = await self._in_thread(self._objects.open, file.key, start, end - start)
             try:
                 chunk = await self._in_thread(body.read, CHUNK)
@@ -141,12 +141,6 @@ class Files:
         if found is None or (media is not None and media.state == "pending" and self._objects.stat(key) is None):
             return None
         return _File(key, found.mime_type, found.bytes, seen=made is not None or media.state == "ready")
-
-
-def _origin(scope):
-    """Whom a reader counts for; of IPv6 the 64 bits that one customer has at least."""
-    host = (scope.get("client") or ("",))[0]
-    return str(ip_network((host, 64), strict=False)) if ":" in host else host
 
 
 async def _left(receive):

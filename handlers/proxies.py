@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Iterable
-from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
 from starlette.datastructures import Headers
 
@@ -44,6 +44,12 @@ class Proxies:
         if not self._told:
             self._told = True
             log.warning(IGNORED, peer)
+
+
+def counted_for(host: str | None) -> str:
+    """Whom an address counts for where something is limited by it; of IPv6 the 64 bits that one customer has at least."""
+    address = _address(host or "")
+    return str(ip_network((address, 64), strict=False)) if isinstance(address, IPv6Address) else host or ""
 
 
 def _address(text):

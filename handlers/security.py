@@ -2,6 +2,7 @@
 
 from handlers.errors import Forbidden, RateLimited, Unauthorized
 from handlers.oauth import RESOURCE_METADATA
+from handlers.proxies import counted_for
 from storage import buckets, keys
 
 REALM = 'Bearer realm="posthorn"'     # RFC 6750 section 3
@@ -36,7 +37,7 @@ class Security:
         """Leaves the caller and the allowance in the exchange. Raises Unauthorized, Forbidden or RateLimited."""
         caller = keys.identify(token)
         if caller is None:
-            self._refuse_credential(scope["client"][0] if scope.get("client") else "")
+            self._refuse_credential(scope["client"] and scope["client"][0])
         exchange.caller = caller
         self._take(exchange, operation)
 
@@ -53,7 +54,7 @@ class Security:
 
     def _refuse_credential(self, address):
         """Wrong credentials are counted by address, so that nobody tries them by the million; good ones never are."""
-        allowance = buckets.take(f"address:{address}", self.failed_limit)
+        allowance = buckets.take(f"address:{counted_for(address)}", self.failed_limit)
         if not allowance.taken:
             raise RateLimited("too many wrong credentials from this address", headers={"Retry-After": str(allowance.retry_after)})
         raise self._unauthorized(INVALID, "invalid_token")

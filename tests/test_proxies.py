@@ -4,9 +4,11 @@ import asyncio
 from ipaddress import ip_network
 
 import pytest
+from flask import Flask
 
 from handlers.config import Config, ConfigError
-from handlers.proxies import Proxies
+from handlers.pages import sign_in
+from handlers.proxies import Proxies, counted_for
 
 TRUSTED = [ip_network(text) for text in ("10.0.0.0/8", "192.0.2.1", "2001:db8:1::/48")]
 
@@ -50,6 +52,15 @@ def test_a_proxy_that_nobody_trusts_is_named_once(caplog):
     for peer in ("203.0.113.9", "203.0.113.10"):
         app._origin(ip_network(peer)[0], ["198.51.100.1"])
     assert [record.getMessage().split(" is ignored")[0] for record in caplog.records] == ["X-Forwarded-For from 203.0.113.9"]
+
+
+@pytest.mark.parametrize("address, counted", [
+    ("203.0.113.9", "203.0.113.9"), ("2001:db8::1", "2001:db8::/64"), ("2001:db8:0:0:ffff::2", "2001:db8::/64"),
+    ("2001:db8:0:1::1", "2001:db8:0:1::/64"), ("/run/a:b:c.sock", "/run/a:b:c.sock"), (None, "")])
+def test_a_customer_of_ipv6_counts_as_one(environ, address, counted):
+    assert counted_for(address) == counted
+    with Flask("x").test_request_context(environ_base={"REMOTE_ADDR": address}):
+        assert sign_in._tries(Config.from_env(environ), "ann")[0][0] == f"sign-in:{counted}"
 
 
 @pytest.mark.parametrize("value", ["*", "proxy.example.com", "10.0.0.1/8", "10.0.0.0/33", "10.0.0.1 10.0.0.2"])

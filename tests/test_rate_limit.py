@@ -130,6 +130,8 @@ def test_behind_a_trusted_proxy_each_person_has_an_address(strict_api):
 
     assert [wrong("198.51.100.1") for _ in range(5)] == [401] * 4 + [429]
     assert [wrong("198.51.100.2"), wrong("198.51.100.1"), wrong("198.51.100.1", "127.0.0.5")] == [401, 429, 401]
+    assert [wrong(f"2001:db8:1:2:{number}::1") for number in range(5)] == [401] * 4 + [429]
+    assert wrong("2001:db8:1:3::1") == 401
 
 
 def test_tokens_are_limited_by_grant_and_what_is_refused_is_not_used_up(member):

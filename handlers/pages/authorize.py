@@ -12,6 +12,7 @@ from handlers.exchange import exchange_of
 from handlers.oauth import AUTHORIZE, REVOKE, TOKEN, Consent
 from handlers.pages import sign_in
 from handlers.pages.render import away, failed, guarded, page
+from handlers.proxies import counted_for
 from storage import buckets
 from storage.database import DatabaseAway, database, with_connection
 from storage.models import Client, Team
@@ -113,7 +114,7 @@ def _machine(config, act):
     answer.headers["Cache-Control"] = "no-store"
     if answer.status_code in (400, 401):
         with with_connection():
-            allowance = buckets.take(f"address:{request.remote_addr}", config.failed_credentials_limit)
+            allowance = buckets.take(f"address:{counted_for(request.remote_addr)}", config.failed_credentials_limit)
         if not allowance.taken:
             return _told(429, "temporarily_unavailable", TOO_MANY, retry_after=str(allowance.retry_after))
     return answer

@@ -7,6 +7,7 @@ from flask import abort, redirect, request
 
 from handlers.oauth import AUTHORIZE
 from handlers.pages.render import guarded, page
+from handlers.proxies import counted_for
 from storage import buckets, keys, people
 from storage.database import with_connection
 from storage.models import Team
@@ -103,7 +104,7 @@ def _onward():
 def _tries(config, login):
     """The buckets of wrong tries from this address, and with this name from everywhere, each with its limit."""
     name, limit = hashlib.sha256(login.strip().lower().encode()).hexdigest(), config.failed_credentials_limit
-    return (f"sign-in:{request.remote_addr}", limit), (f"sign-in:{name}", limit * ADDRESSES)
+    return (f"sign-in:{counted_for(request.remote_addr)}", limit), (f"sign-in:{name}", limit * ADDRESSES)
 
 
 def _with_form_cookie(config, render):
