@@ -74,7 +74,10 @@ def build(config: Config, *, connections: int) -> Services:
         fetcher = Fetcher(allow_private=config.allow_private, refuse=config.refuse_networks)
     except ValueError as error:
         raise ConfigError(f"POSTHORN_ALLOW_PRIVATE: {error}") from None
-    registry = Registry(fetcher, config.platforms, allow_plain=config.allow_private)
+    try:
+        registry = Registry(fetcher, config.platforms, allow_plain=config.allow_private)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
     return Services(config, open_store(config), fetcher, registry, vault, caption_model(config))
 
 

@@ -34,6 +34,7 @@ LISTS = {"collaborators": "collaborators", "brandedContentSponsorIds": "branded_
 MUSIC = {"audioId": "audio_id", "audioVolume": "audio_volume", "videoVolume": "video_volume"}
 PROFILE = "id,username,name,profile_picture_url"
 # The addresses for the setting `login` = `instagram`: accounts that belong to no Facebook Page, without another app's login.
+LOGINS = ("facebook", "instagram")
 OWN_LOGIN = {"api_url": "https://graph.instagram.com/{version}", "authorize_url": "https://www.instagram.com/oauth/authorize",
              "token_url": "https://api.instagram.com/oauth/access_token", "exchange_url": "https://graph.instagram.com"}
 OWN_SCOPES = ("instagram_business_basic", "instagram_business_content_publish", "instagram_business_manage_comments")
@@ -82,7 +83,10 @@ class Instagram(Containers, Commenting, FacebookLogin, SelfRenewing):
     waits = Verdicts({"9/2207042": QUOTA_PAUSE})
 
     def __init__(self, http=None, settings=None):
-        own = (settings or {}).get("login") == "instagram"
+        login = (settings or {}).get("login", "facebook")
+        if login not in LOGINS:
+            raise ValueError(f"POSTHORN_INSTAGRAM_LOGIN must be one of {', '.join(LOGINS)}")
+        own = login == "instagram"
         super().__init__(http, {**(OWN_LOGIN if own else {}), **(settings or {})})
         self._login = SelfRenewing if own else FacebookLogin
         if own and not self.settings["scopes"]:

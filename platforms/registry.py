@@ -21,7 +21,7 @@ class Registry:
     """One connector of each network, by name, sharing one guarded client.
 
     `settings` holds the settings of each network by its name: addresses and app credentials. `allow_plain` holds the
-    (host, port) pairs that may be spoken to without TLS.
+    (host, port) pairs that may be spoken to without TLS. Raises ValueError naming a setting that cannot be used.
     """
 
     def __init__(self, fetcher, settings, *, allow_plain=frozenset()):

@@ -2,6 +2,8 @@
 
 import pytest
 
+from handlers import services
+from handlers.config import Config, ConfigError
 from platforms.base import Account, Profile
 from platforms.errors import Disconnected, Rejected, Unavailable
 from tests.live import account, consented, published
@@ -145,3 +147,10 @@ def test_an_account_that_came_by_the_other_login_has_to_be_connected_again(net, 
                 platform.refresh(one, force)
             assert "connect it again" in caught.value.message and "POSTHORN_INSTAGRAM_LOGIN" in caught.value.message
             assert "canary" not in repr(vars(caught.value))
+
+
+@pytest.mark.parametrize("login", ["Instagram", "instgram"])
+def test_a_login_that_there_is_none_of_is_not_taken_for_another(environ, monkeypatch, login):
+    monkeypatch.setattr(services, "open_database", lambda config, connections: None)
+    with pytest.raises(ConfigError, match="^POSTHORN_INSTAGRAM_LOGIN must be one of facebook, instagram$"):
+        services.build(Config.from_env({**environ, "POSTHORN_INSTAGRAM_LOGIN": login}), connections=1)
