@@ -265,7 +265,7 @@ def _due(schedule_at):
 
 def _hold(media_ids):
     """Keeps files from being removed until the transaction ends. Raises ChangedMeanwhile where one is not ready (any more)."""
-    if len(database.execute_sql(HOLD, (sorted(media_ids),)).fetchall()) < len(media_ids):
+    if media_ids and len(database.execute_sql(HOLD, (sorted(media_ids),)).fetchall()) < len(media_ids):
         raise ChangedMeanwhile
 
 
