@@ -94,7 +94,7 @@ class LinkedIn(Uploads, OAuthPlatform):
         return here
 
     def extra_problems(self, post_type, content):
-        """The least bytes of videos, and who can see a post."""
+        """The least bytes of videos, who can see a post, and the texts of a poll."""
         for position, item in enumerate(content.media):
             if item.is_video and item.bytes < MIN_VIDEO_BYTES:
                 yield Problem(f"media/{position}", "media_bytes",
@@ -103,6 +103,10 @@ class LinkedIn(Uploads, OAuthPlatform):
             yield Problem("options/visibility", "visibility", "a Page has no connections that could see the post")
         if self.page is False and "targeting" in content.options:
             yield Problem("options/targeting", "targeting", "only a Page can choose who of its followers sees a post")
+        if poll := content.options.get("poll"):
+            texts = {"question": poll["question"]} | {f"options/{at}": text for at, text in enumerate(poll["options"])}
+            yield from (Problem(f"options/poll/{path}", "text_required", "a poll needs a text here")
+                        for path, text in texts.items() if not text.strip())
 
     def choices(self, credentials):
         """The member, and the Pages that they may post for, as far as the app may ask."""

@@ -90,7 +90,11 @@ class Threads(Containers, SelfRenewing):
         if (length := self.measure(options.get("firstComment", ""))) > self.limits.caption:
             yield Problem("options/firstComment", "comment_length",
                           f"the reply has {length} {self.counts}; Threads allows {self.limits.caption}")
+        if attachment and not attachment["plaintext"].strip():
+            yield Problem("options/textAttachment/plaintext", "text_required", "a long text needs one")
         poll = options.get("poll", {})
+        yield from (Problem(f"options/poll/{name}", "text_required", "an option of a poll needs a text")
+                    for name, text in poll.items() if not text.strip())
         if "optionD" in poll and "optionC" not in poll:
             yield Problem("options/poll/optionC", "required", "a poll with optionD needs optionC")
 

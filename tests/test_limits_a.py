@@ -229,6 +229,8 @@ def test_media(platform, post, expected):
     row("link", linkedin, post_type="link", link=CARD),
     row("link without its link", linkedin, [("options/link", "required")], caption="a", post_type="link"),
     row("text with a link", linkedin, [("options/link", "option")], caption="a", link=CARD, post_type="text"),
+    row("poll of blanks", linkedin, [("options/poll/question", "text_required"), ("options/poll/options/1", "text_required")],
+        caption="a", poll={"question": " ", "options": ["a", "\t"], "duration": "ONE_DAY"}),
     row("poll without its poll", linkedin, [("options/poll", "required")], caption="a", post_type="poll"),
     row("document", linkedin, [("postType", "post_type")], caption="a", post_type="document"),
     row("every option of a video", tiktok, media=[film()], **TIKTOK, disableComment=True, brandContentToggle=True,
