@@ -41,6 +41,7 @@ class Unauthorized(ApiError):
 
 class Forbidden(ApiError):
     status, code = 403, "forbidden"
+    passes = True
 
 
 class NotFound(ApiError):
@@ -80,12 +81,6 @@ class Unprocessable(ApiError):
         first = f"{details[0].path}: {details[0].message}" if details[0].path else details[0].message
         more = f" (and {len(details) - 1} more)" if len(details) > 1 else ""
         return cls(first + more, details=details)
-
-
-class UsedUp(Forbidden):
-    """Refused until a time that the sentence names."""
-
-    passes = True
 
 
 class RateLimited(ApiError):

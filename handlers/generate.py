@@ -3,7 +3,7 @@
 import logging
 from contextlib import contextmanager
 
-from handlers.errors import ExternalServiceError, ExternalTimeout, RateLimited, UsedUp
+from handlers.errors import ExternalServiceError, ExternalTimeout, Forbidden, RateLimited
 from handlers.responses import ok
 from platforms.captions import sandbox_caption
 from platforms.chat import ModelFailed, ModelTooSlow
@@ -62,5 +62,5 @@ def _refused(error, limit):
     if error.held:
         return RateLimited("the rest of your team's tokens for captions today is held for captions under way",
                            headers={"Retry-After": "5"})
-    return UsedUp(f"your team has used up its {limit} tokens for captions today; "
-                  f"the next ones come at {wire_time(error.resets_at)}")
+    return Forbidden(f"your team has used up its {limit} tokens for captions today; "
+                     f"the next ones come at {wire_time(error.resets_at)}")

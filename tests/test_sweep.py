@@ -398,8 +398,11 @@ def test_a_quota_is_for_one_team_and_mode(environ, fetching_quota):
     assert member.live.post("/v1/media/upload-url", {"contentType": "video/mp4", "fileSize": 10_000_000}).status == 201
     assert ask(member, "video/mp4", 5_000_000).status == 201
     links.answers["/file"] = (200, {}, PNG)
-    answer = member.test.post("/v1/media/from-url", {"url": f"{links.url}/file"})
+    link, key = {"url": f"{links.url}/file"}, {"Idempotency-Key": "once"}
+    answer = member.test.post("/v1/media/from-url", link, headers=key)
     assert (answer.status, answer.code) == (403, "forbidden") and member.rows()["Media"] == 3
+    Media.delete().where(Media.team_id == member.team.id).execute()
+    assert member.test.post("/v1/media/from-url", link, headers=key).status == 201      # what has passed was not kept
 
 
 @pytest.fixture
