@@ -6,7 +6,7 @@ from handlers.config import Config, ConfigError
 from handlers.contract import Contract
 from tests.documented import as_documented
 from tests.service import Http, Member, start_api, well_formed
-from tests.wire import head, raw
+from tests.wire import head, raw, refused
 
 OPERATIONS = list(Contract().operations.values())
 PAGE, EXTENSION = "https://app.example", "chrome-extension://abcdefghijklmnop"
@@ -49,6 +49,14 @@ def test_every_refusal_has_the_headers_that_its_operation_declares(operation, me
         assert answer.status == status and as_documented(operation.id, answer)
     answers = [guest.test.request(method, f"{path}?unknown=1") for _ in range(5)]
     assert answers[-1].status == 429 and as_documented(operation.id, answers[-1])
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda one: one.id)
+def test_http_that_no_operation_speaks_has_the_answer_that_each_declares(operation, member):
+    path, key = path_of(operation), member.test.key
+    for status, headers in ((415, ["Content-Encoding: gzip"]), (417, ["Expect: x"]), (400, ["Host: twice"]), (431, ["X: y"] * 100)):
+        answer = raw(member.url, head(operation.method, path, *headers, key=key))
+        assert refused(answer, status, "bad_request") and as_documented(operation.id, answer, known=False)
 
 
 def test_health_and_wrong_credentials_have_the_headers_that_are_declared(guest, cors_api):
