@@ -69,12 +69,13 @@ def test_instagram(scene, form):
 
 @pytest.mark.parametrize("scene", ["threads"], indirect=True)
 @pytest.mark.parametrize("form", [
-    {"colour": "red"}, {"text": ""}, {"media_type": "FILM"}, {"media_type": "IMAGE"}, {"text": "x" * 501},
+    {"colour": "red"}, {"text": " "}, {"media_type": "FILM"}, {"media_type": "IMAGE"}, {"text": "x" * 501},
     {"reply_control": "nobody"}, {"enable_reply_approvals": "perhaps"},
     {"topic_tag": "a.b"}, {"poll_attachment": {"option_a": "a"}},
     {"poll_attachment": {"option_a": "a", "option_b": "b", "option_d": "d"}},
     {"gif_attachment": {"gif_id": "1", "provider": "TENOR"}}, {"gif_attachment": {"gif_id": "1"}},
-    {"text_attachment": {"plaintext": ""}}, {"text_attachment": {"plaintext": "x" * 10_001}},
+    {"poll_attachment": {"option_a": "a", "option_b": " "}}, {"text_attachment": {"plaintext": " "}},
+    {"text_attachment": {"plaintext": "x" * 10_001}},
     {"text_attachment": {"plaintext": "a"}, "poll_attachment": {"option_a": "a", "option_b": "b"}},
     {"text_attachment": {"plaintext": "a", "link_attachment_url": "https://a.test"}, "link_attachment": "https://b.test"},
     {"text_attachment": {"plaintext": "a", "text_with_styling_info": [{**SECOND, "styling_info": ["bold"]}]}},
@@ -92,7 +93,7 @@ def test_threads(scene, form):
 
 @pytest.mark.parametrize("scene", ["facebook"], indirect=True)
 @pytest.mark.parametrize("form", [
-    {"colour": "red"}, {"message": ""}, {"message": "x" * 63_207}, {"place": "1"}, {"link": "bread.example"},
+    {"colour": "red"}, {"message": " "}, {"message": "x" * 63_207}, {"place": "1"}, {"link": "bread.example"},
     {"attached_media": "1"}, {"attached_media": [{"media_fbid": "1"}]},
     {"targeting": "AT"}, {"targeting": {"age_min": 14}}, {"targeting": {"towns": []}},
     {"targeting": {"geo_locations": {"countries": ["Austria"]}}}, {"sponsor_id": "flour"},
@@ -120,5 +121,6 @@ def test_what_facebook_refuses_of_a_video(scene):
 def test_what_instagram_refuses_of_comments(scene):
     post = scene.sent(scene.content("image"), scene.prepared(scene.content("image")))
     assert refused(scene, "", {"comment_enabled": "perhaps"}, node=post.id)
+    assert refused(scene, "comments", {"message": " "}, node=post.id)
     scene.connector.call(scene.account, "POST", f"/{post.id}", form={"comment_enabled": "false"})
     assert refused(scene, "comments", {"message": "More"}, node=post.id) and not scene.net.comments

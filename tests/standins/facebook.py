@@ -55,7 +55,7 @@ class FacebookServer(Pages):
         page = self._own(request, token)
         photos = [self._photo(one, page) for one in structure(given, "attached_media", list)]
         message = given.get("message")
-        if not (message or given.get("link") or photos):
+        if not ((message or "").strip() or given.get("link") or photos):
             raise Refusal(100, "(#100) Missing message or attachment")
         if len(message or "") > TEXT or len(photos) > ATTACHED:
             raise Refusal(100, "(#100) Param message or attached_media is too long")

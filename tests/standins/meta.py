@@ -136,7 +136,7 @@ class Graph(Network):
         allowed = set(options["params"]) | set(COMMON)
         if unknown := given.keys() - allowed:
             raise Refusal(100, f"(#100) Unexpected parameter {sorted(unknown)[0]}")
-        if missing := [name for name in options["needs"] if given.get(name) in (None, "")]:
+        if missing := [name for name in options["needs"] if given.get(name) is None or not str(given[name]).strip()]:
             raise Refusal(100, f"(#100) The parameter {missing[0]} is required")
         return handler(self, request, self.tokens[token], given)
 

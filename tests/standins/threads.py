@@ -199,8 +199,8 @@ class ThreadsServer(ContainerServer):
         if wrong := given.keys() - TAKES[kind]:
             raise Refusal(100, f"(#100) A container of {kind} takes no {sorted(wrong)[0]}")
         needed = {"IMAGE": "image_url", "VIDEO": "video_url", "CAROUSEL": "children", "TEXT": "text"}[given["media_type"]]
-        alone = given["media_type"] == "TEXT" and "link_attachment" in given      # documentation/threads/posts: a text or a link
-        if not (given.get(needed) or alone) or ("image_url" in given and "video_url" in given):
+        alone = given["media_type"] == "TEXT" and "link_attachment" in given      # it needs either of them
+        if not ((given.get(needed) or "").strip() or alone) or ("image_url" in given and "video_url" in given):
             raise Refusal(100, f"(#100) The parameter {needed} is required")
 
     def _check_text(self, given):
@@ -235,11 +235,11 @@ class ThreadsServer(ContainerServer):
         answers = [poll.get(f"option_{letter}") for letter in "abcd"]
         named = [answer for answer in answers if answer is not None]
         if poll and (len(named) < 2 or answers[:len(named)] != named or len(named) < len(poll) or "link_attachment" in given
-                     or any(not 1 <= len(answer) <= ANSWER for answer in named)):
+                     or any(not answer.strip() or len(answer) > ANSWER for answer in named)):
             raise Refusal(100, "Param poll_attachment is not valid")
         long = structure(given, "text_attachment", dict)
         two_links = "link_attachment" in given and "link_attachment_url" in long
-        if long and (poll or two_links or not 1 <= len(long["plaintext"]) <= LONG_TEXT
+        if long and (poll or two_links or not long["plaintext"].strip() or len(long["plaintext"]) > LONG_TEXT
                      or long.keys() - {"plaintext", "link_attachment_url", "text_with_styling_info"}):
             raise Refusal(100, "Param text_attachment is not valid")
         styles = long.get("text_with_styling_info", [])
