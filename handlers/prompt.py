@@ -29,15 +29,11 @@ class Prompt(HttpToolsProtocol):
         self._expect()
 
     def data_received(self, data):
-        """Called by the event loop; uvicorn takes any byte for a sign of life."""
-        if self._late is None:
-            self._expect()
+        """Called by the event loop."""
         self._unset_keepalive_if_required()
-        self._unread += len(data)
         try:
-            self.parser.feed_data(data)
-        except HttpParserUpgrade as offer:
-            self._decline(data[offer.args[0]:])
+            while data:
+                data = self._fed(data)
         except HttpParserError:
             self._refuse("Invalid HTTP request received.")
         else:
@@ -79,8 +75,19 @@ class Prompt(HttpToolsProtocol):
     def _offers(self):
         return self.parser.should_upgrade() and self.parser.get_method() != b"CONNECT"
 
-    def _decline(self, rest):
-        """Reads the request once more without the offer of another protocol, such as Java's HTTP client makes with its first.
+    def _fed(self, data):
+        """Gives the data to the parser; returns what it has to be given after that. To uvicorn any byte is a sign of life."""
+        if self._late is None:
+            self._expect()
+        self._unread += len(data)
+        try:
+            self.parser.feed_data(data)
+        except HttpParserUpgrade as offer:
+            return self._declined(data[offer.args[0]:])
+        return b""
+
+    def _declined(self, rest):
+        """The request once more without the offer of another protocol, such as Java's HTTP client makes with its first.
 
         The parser takes what follows such a head for that protocol: the body would be lost.
         """
@@ -88,7 +95,7 @@ class Prompt(HttpToolsProtocol):
         headers = [b"%s: %s" % header for header in self.headers if header[0] != b"upgrade"]
         self.parser = HttpRequestParser(self)       # the old one takes nothing more where the connection is to end
         self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
-        self.data_received(b"\r\n".join([line, *headers, b"", b""]) + rest)
+        return b"\r\n".join([line, *headers, b"", b""]) + rest
 
     def _expect(self):
         self._late = self.loop.call_later(self.SECONDS, self._give_up)

@@ -51,6 +51,17 @@ def test_what_does_not_come_is_not_waited_for(begun):
     assert asyncio.run(served(talk)) == begun.count(b"\r\n\r\n")
 
 
+def test_all_who_offer_another_protocol_at_once_are_answered():
+    offer = ASKED.replace(b"Host", b"Connection: Upgrade\r\nUpgrade: h2c\r\nHost")
+    last = ASKED.replace(b"Host", b"Connection: close\r\nHost")
+
+    async def talk(reader, writer):
+        writer.write(offer * 900 + last)
+        return (await reader.read()).count(b"ok")
+
+    assert asyncio.run(served(talk)) == 901
+
+
 @pytest.mark.parametrize("begun", [b"GET / HTTP/1.1\r\nX: ", LONG])
 def test_a_byte_now_and_then_holds_nothing(begun):
     async def talk(reader, writer):
