@@ -19,6 +19,7 @@ from starlette.datastructures import Headers
 from handlers.config import FILES
 from handlers.errors import MethodNotAllowed, NotFound, RateLimited
 from handlers.proxies import counted_for
+from handlers.responses import unchanged
 from storage.database import with_connection
 from storage.media import KEY
 from storage.models import Media
@@ -80,7 +81,7 @@ class Files:
 
     async def _answer(self, file, scope, receive, send):
         asked, headers = Headers(scope=scope), file.headers()
-        if _matches(asked.get("if-none-match", ""), file.etag):
+        if unchanged(", ".join(asked.getlist("if-none-match")), file.etag):
             return await _send(send, 304, headers)
         part = _part(asked, file)
         if part is None:
@@ -147,10 +148,6 @@ async def _left(receive):
     """Returns when the reader has gone; the server takes what is sent then in silence."""
     while (await receive())["type"] != "http.disconnect":
         pass
-
-
-def _matches(asked, etag):
-    return "*" in asked.split(",") or etag in [tag.strip().removeprefix("W/") for tag in asked.split(",")]
 
 
 def _part(asked, file):

@@ -11,6 +11,7 @@ from handlers import docs
 from handlers.config import ConfigError
 from handlers.connect import callback_url
 from handlers.oauth import RESOURCE_METADATA, SERVER_METADATA, resource_metadata, server_metadata
+from handlers.responses import unchanged
 from platforms.errors import PlatformError
 from storage.database import DatabaseAway, database
 from storage.queue import health
@@ -47,7 +48,7 @@ def _document(content, media_type, more=None):
     headers = {"ETag": etag, "Cache-Control": "public, max-age=300", **(more or {})}
 
     async def view(request):
-        if etag in request.headers.get("if-none-match", ""):
+        if unchanged(", ".join(request.headers.getlist("if-none-match")), etag):
             return Response(status_code=304, headers=headers)
         return Response(content, media_type=media_type, headers=headers)
 

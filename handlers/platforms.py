@@ -6,7 +6,7 @@ from functools import cache
 
 import orjson
 
-from handlers.responses import Answer, ok
+from handlers.responses import Answer, ok, unchanged
 from platforms.files import sendable
 
 KEPT = {"Cache-Control": "private, no-cache"}     # by the caller alone, and asked for by its ETag before each use
@@ -15,7 +15,7 @@ KEPT = {"Cache-Control": "private, no-cache"}     # by the caller alone, and ask
 def list_platforms(services, if_none_match):
     """GET /v1/platforms, with an ETag."""
     answer, etag = _answer(services.platforms)
-    if if_none_match is not None and (if_none_match.strip() == "*" or etag in if_none_match):
+    if unchanged(if_none_match, etag):
         return Answer(304, b"", {"ETag": etag, **KEPT})
     return answer
 

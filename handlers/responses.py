@@ -16,6 +16,12 @@ class Answer:
     headers: dict[str, str] = field(default_factory=dict)
 
 
+def unchanged(if_none_match: str | None, etag: str) -> bool:
+    """Whether the caller has this very answer already: the value of If-None-Match, None where there is none (RFC 9110, 13.1.2)."""
+    known = [tag.strip() for tag in (if_none_match or "").split(",")]
+    return known == ["*"] or etag in [tag.removeprefix("W/") for tag in known]
+
+
 def ok(data, *, status=200, meta=None, headers=None) -> Answer:
     """The success envelope around `data`."""
     envelope = {"success": True, "data": data}
