@@ -26,6 +26,7 @@ from tests.service import Http, Member
 CONNECTIONS = 8
 WARM = 2_000            # requests after which the processes are as large as they should stay
 GROWTH = 10             # MB
+PATIENCE = 30           # seconds for an answer
 IDEA = {"content": "Bread", "sourceUrl": "https://example.net/bread"}
 METHODS = ("GET", "POST", "PATCH", "PUT", "DELETE", "HEAD", "OPTIONS", "TRACE", "PROPFIND")
 PATHS = ("/", "//", "/v1", "/v1/posts/", "/v1//posts", "/v1/posts/%00", "/v1/posts/..%2f", "/v2/posts", "/v1/%ff", "/docs",
@@ -138,10 +139,10 @@ class Asker:
         """Sends the next request."""
         if self.socket is None:
             self.socket = socket.create_connection(("127.0.0.1", self._port), timeout=30)
-        self._method, self._request = self._mutations.next()
-        self._answer = b""
+        self._method, self.request = self._mutations.next()
+        self._answer, self.since = b"", time.monotonic()
         try:
-            self.socket.sendall(self._request)
+            self.socket.sendall(self.request)
         except ConnectionError:     # refused before it was read whole; the answer is there all the same
             pass
 
@@ -152,8 +153,8 @@ class Asker:
         head, found, body = self._answer.partition(b"\r\n\r\n")
         if head.startswith(b"HTTP/1.1 100") and found:
             self._answer = body
-            return False
-        assert part or found, f"no answer to {self._request[:500]}"
+            head, found, body = body.partition(b"\r\n\r\n")
+        assert part or found, f"no answer to {self.request[:500]}"
         headers = {name.lower(): value.strip() for name, _, value in (one.partition(b":") for one in head.split(b"\r\n")[1:])}
         status = int(head.split(b" ", 2)[1]) if found else 0
         bodiless = self._method == "HEAD" or status in (204, 304)
@@ -167,11 +168,11 @@ class Asker:
 
     def _judge(self, status, headers, body, bodiless):
         self._seen[status] += 1
-        assert status < 500, (self._request[:3000], body[:500])
-        assert b"x-request-id" in headers, (self._request[:3000], headers)
-        if status >= 400 and not bodiless and b" /v1" in self._request[:12]:
+        assert status < 500, (self.request[:3000], body[:500])
+        assert b"x-request-id" in headers, (self.request[:3000], headers)
+        if status >= 400 and not bodiless and b" /v1" in self.request[:12]:
             error = json.loads(body)
-            assert error["success"] is False and error["error"]["code"] and error["meta"]["requestId"], (self._request[:3000], body[:500])
+            assert error["success"] is False and error["error"]["code"] and error["meta"]["requestId"], (self.request[:3000], body[:500])
             assert len(body) < 120_000, f"{len(body)} bytes of answer"
 
 
@@ -183,8 +184,9 @@ def ask(port, mutations, seen, number):
             selector.register(asker.socket, selectors.EVENT_READ, asker)
         end = sum(seen.values()) + number
         while sum(seen.values()) < end:
-            ready = selector.select(30)
-            assert ready, "the API answers nothing any more"
+            ready = selector.select(PATIENCE)
+            late = [asker for asker in askers if time.monotonic() - asker.since > PATIENCE]
+            assert not late, f"no answer within {PATIENCE} s to {[asker.request[:3000] for asker in late]}"
             for key, _ in ready:
                 asker, before = key.data, key.fileobj
                 if asker.read():
