@@ -15,13 +15,12 @@ from connexion.middleware.server_error import ServerErrorMiddleware
 from connexion.resolver import Resolver
 from starlette.exceptions import HTTPException
 
-from handlers import accounts, clients, generate, health, ideas, media, plain, platforms, posts
+from handlers import accounts, clients, files, generate, health, ideas, media, plain, platforms, posts
 from handlers.calls import Calls
 from handlers.config import Config
 from handlers.contract import Contract
 from handlers.errors import ApiError, ExternalServiceError, NotFound, ServiceUnavailable
 from handlers.exchange import exchange_of
-from handlers.files import Files
 from handlers.gate import Gate, Paths
 from handlers.origins import Origins
 from handlers.pages import METHODS, Pages
@@ -57,7 +56,7 @@ def _layers(contract, config, services):
     beside = {**dict.fromkeys(plain.PATHS, ["GET", "HEAD"]), **METHODS}
 
     def methods(path):
-        return beside.get(path) or contract.methods(path)
+        return beside.get(path) or (files.METHODS if path.startswith(files.PREFIX) else contract.methods(path))
 
     return [
         functools.partial(Proxies, trusted=config.trusted_proxies),
@@ -65,8 +64,8 @@ def _layers(contract, config, services):
         functools.partial(Origins, allowed=config.cors_origins, methods=methods),
         functools.partial(ServerErrorMiddleware, handler=_answer_error),
         ExceptionMiddleware,
-        functools.partial(Files, services=services),
         functools.partial(Paths, methods=methods),
+        functools.partial(files.Files, services=services),
         functools.partial(Pages, services=services, scopes=contract.scopes),
         RoutingMiddleware,
         *([ResponseValidationMiddleware] if config.validate_responses else []),

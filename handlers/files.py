@@ -17,7 +17,7 @@ from anyio import CapacityLimiter, to_thread
 from starlette.datastructures import Headers
 
 from handlers.config import FILES
-from handlers.errors import MethodNotAllowed, NotFound, RateLimited
+from handlers.errors import NotFound, RateLimited
 from handlers.proxies import counted_for
 from handlers.responses import unchanged
 from storage.database import with_connection
@@ -27,6 +27,7 @@ from storage.objects import StoreUnavailable
 from storage.renditions import Rendition
 
 PREFIX = f"{FILES}/"
+METHODS = ["GET", "HEAD"]
 CHUNK = 262_144         # bytes in memory for one reader
 READERS = 64            # of one process at once; each holds a connection to the store
 SHARE = 16              # of them, from one address
@@ -63,7 +64,7 @@ class _File:
 
 
 class Files:
-    """Answers GET and HEAD below FILES itself, and passes everything else on."""
+    """Answers METHODS below FILES itself, and passes everything else on."""
 
     def __init__(self, app, services):
         self.app, self._objects = app, services.objects
@@ -72,8 +73,6 @@ class Files:
     async def __call__(self, scope, receive, send):
         if scope["type"] != "http" or not scope["path"].startswith(PREFIX):
             return await self.app(scope, receive, send)
-        if scope["method"] not in ("GET", "HEAD"):
-            raise MethodNotAllowed("this path takes GET, HEAD", headers={"Allow": "GET, HEAD"})
         file = await self._in_thread(self._find, scope["path"].removeprefix(PREFIX))
         if file is None:
             raise NotFound("there is no file at this path")

@@ -5,6 +5,7 @@ import io
 import time
 from contextlib import ExitStack
 from types import SimpleNamespace
+from urllib.parse import urlsplit
 
 import psutil
 import pytest
@@ -17,6 +18,7 @@ from storage.renditions import Rendition
 from tests.media_samples import HTML, image
 from tests.service import Member, start_api
 from tests.test_media_api import ask, using
+from tests.wire import raw, refused
 
 MB = 1 << 20
 GUARDS = {"x-content-type-options": "nosniff", "content-security-policy": "sandbox; default-src 'none'",
@@ -132,6 +134,12 @@ def test_nothing_else_is_done_to_it(file, method):
     answer = get(file, method)
     assert (answer.status, answer.headers["Allow"]) == (405, "GET, HEAD")
     assert get(file).data == PNG
+
+
+@pytest.mark.parametrize("status, lines", [(400, []), (400, ["Host: a", "Host: b"]), (417, ["Host: a", "Expect: x"])])
+def test_http_that_nothing_here_speaks_is_refused_for_files_too(file, status, lines):
+    asked = "\r\n".join([f"GET {urlsplit(file).path} HTTP/1.1", *lines, "", ""]).encode()
+    assert refused(raw(file, asked), status, "bad_request")
 
 
 def test_what_nobody_has_looked_at_is_for_keeping(member):
