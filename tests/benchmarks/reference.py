@@ -61,6 +61,8 @@ def visit(port, url, pictures):
         picture(browser, pictures, "reference")
         browser.run(AUTHORIZE)
         until(lambda: browser.run("return !!document.querySelector('#auth-bearer-value')"))
+        if browser.run("return document.querySelectorAll('.auth-container').length") != 1:
+            wrong.append("a way to authorize beside the key")
         browser.run(KEY % Member(url).key())
         for operation in contract.operations.values():
             status, address = tried(browser, operation)
