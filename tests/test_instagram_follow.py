@@ -1,5 +1,6 @@
 """What follows a post on Instagram: its first comment, or none at all."""
 
+import time
 from dataclasses import replace
 
 import pytest
@@ -63,7 +64,7 @@ def test_a_post_whose_id_nobody_knows_gets_no_comment(instagram, ann, public):
 
 @pytest.fixture
 def closing(net, instagram, ann):
-    content = replace(IMAGE, options={"disableComments": True})
+    content = replace(IMAGE, options={"disableComments": True}, read_at=time.monotonic())    # IMAGE is as old as this run
     post = published(instagram, ann, content)
     return content, {"public": {"id": post.id, "url": post.url}}
 
