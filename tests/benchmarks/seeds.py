@@ -1,6 +1,6 @@
 """The running service against its document, with several seeds: every request that schemathesis makes of it, and no failure.
 
-Run: python -m tests.benchmarks.seeds [--seeds 5] [--first 1] [--examples 40]
+Run: python -m tests.benchmarks.seeds [--seeds 5] [--first 1] [--examples 60]
 
 What tests/test_contract.py does with one fixed seed; `--first` with a number of your own makes it another run.
 """
@@ -21,7 +21,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--first", type=int, default=1)
-    parser.add_argument("--examples", type=int, default=40)
+    parser.add_argument("--examples", type=int, default=60)
     options = parser.parse_args()
     with service(**UNLIMITED) as (api, url, folder):
         good = [_run(url, folder, seed, options.examples) for seed in range(options.first, options.first + options.seeds)]
