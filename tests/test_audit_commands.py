@@ -165,3 +165,9 @@ def test_what_is_listed_is_the_teams(desk, command):
     things = [desk.things[name.strip("{}")] for name in OBJECTS]
     assert [thing for thing in things if thing in desk.type(command, READS[command])] != []
     assert [thing for thing in things if thing in desk.type(command, ON_A_TEAM[command])] == []
+
+
+def test_what_one_person_has_allowed_is_listed_alone(desk):
+    other = json.loads(desk.type("user create", "Bob --team {team} --json"))[0]["id"]
+    assert desk.things["grant"] in desk.type("grant list", "--team {team} --user {user}")
+    assert desk.things["grant"] not in desk.type("grant list", f"--team {{team}} --user {other}")

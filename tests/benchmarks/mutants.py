@@ -46,8 +46,9 @@ LISTED = {
 # The tests that watch a file, where that is not the matrix alone.
 COMMANDS = ["test_audit_commands.py"]
 WATCHED_BY = {
-    "handlers/admin.py": COMMANDS, "handlers/console.py": COMMANDS, "handlers/credentials.py": COMMANDS,
-    "handlers/identity.py": COMMANDS, "storage/audit.py": COMMANDS, "storage/keys.py": ["test_matrix.py", *COMMANDS],
+    "handlers/admin.py": COMMANDS, "handlers/consents.py": COMMANDS, "handlers/console.py": COMMANDS,
+    "handlers/credentials.py": COMMANDS, "handlers/identity.py": COMMANDS,
+    "storage/audit.py": COMMANDS, "storage/keys.py": ["test_matrix.py", *COMMANDS],
     "handlers/idempotency.py": ["test_idempotency.py"], "handlers/pages/authorize.py": ["test_oauth_refusals.py"],
     "storage/budgets.py": ["test_caption_budget.py"], "storage/claims.py": ["test_sweep.py"],
     "storage/oauth.py": ["test_oauth_refusals.py", "test_oauth.py"], "storage/people.py": ["test_sign_in.py"],
