@@ -200,6 +200,14 @@ def _discriminated(discriminator):
     return {"type": "object", "required": [name], "properties": {name: {"enum": list(mapping)}}, "allOf": branches}
 
 
+def parse_span(since: str | None, until: str | None, base: str = "") -> tuple[datetime | None, datetime | None]:
+    """The times of a `from` and a `to`, None for what is absent. Raises Unprocessable, also where the first is after the second."""
+    since, until = (text and parse_time(text, base + name) for name, text in (("from", since), ("to", until)))
+    if since and until and since > until:
+        raise Unprocessable.of([Detail(f"{base}from", "order", "from is after to")])
+    return since, until
+
+
 def parse_time(text: str, path: str) -> datetime:
     """The time, in UTC, that a schema-valid DateTime stands for. Raises Unprocessable for what no calendar has."""
     try:

@@ -1,12 +1,10 @@
 """Publishing, and what became of it."""
 
-import base64
-import binascii
-import re
 from contextlib import suppress
 
+from handlers import cursors
 from handlers.clients import acting_for
-from handlers.contract import parse_time
+from handlers.contract import parse_span
 from handlers.drafts import draft
 from handlers.errors import Detail, InvalidState, NotFound, Unprocessable
 from handlers.responses import ok
@@ -15,7 +13,6 @@ from storage.database import database
 from storage.posts import Post
 
 CHANGES = 5     # times that is tried what was checked and then changed by others
-CURSOR = re.compile(r"([0-9T:.+-]{25,35}) (post_[0-9A-Za-z]{1,64})")
 
 
 def publish_post(caller, body, services, keep):
@@ -51,12 +48,10 @@ def get_post(caller, id_):
 def list_posts(caller, client_id, status, from_, to, limit, cursor):
     """GET /v1/posts: newest first, in pages."""
     client_id = acting_for(caller, client_id)
-    since, until = (value and parse_time(value, name) for name, value in (("from", from_), ("to", to)))
-    if since and until and since > until:
-        raise Unprocessable.of([Detail("from", "order", "from is after to")])
+    since, until = parse_span(from_, to)
     page, more = posts.page(caller, client_id=client_id, status=status, since=since, until=until, limit=limit or 50,
-                            after=_position(cursor))
-    meta = {"nextCursor": _cursor(page[-1])} if more else {}
+                            after=cursors.position(cursor))
+    meta = {"nextCursor": cursors.after(page[-1])} if more else {}
     return ok({"posts": posts.operations(page)}, meta=meta)
 
 
@@ -142,20 +137,3 @@ def _request(post, services):
     shared = next((target.files() for target in post.targets() if not target.own_media), [])
     request = {"targets": targets, "caption": post.caption, "media": [services.objects.public_url(file.key) for file in shared]}
     return request if post.client_id is None else {**request, "clientId": post.client_id}
-
-
-def _cursor(post):
-    return base64.urlsafe_b64encode(f"{post.created_at.isoformat()} {post.id}".encode()).decode()
-
-
-def _position(cursor):
-    """The (created_at, id) that a cursor stands for. Raises Unprocessable for one that is not ours."""
-    if cursor is None:
-        return None
-    try:
-        ours = CURSOR.fullmatch(base64.urlsafe_b64decode(cursor.encode()).decode())
-        if ours:
-            return parse_time(ours[1], "cursor"), ours[2]
-    except (binascii.Error, UnicodeDecodeError, Unprocessable):
-        pass
-    raise Unprocessable.of([Detail("cursor", "cursor", "this is no cursor of ours")])
