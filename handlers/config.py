@@ -45,6 +45,9 @@ class Config:
     media_missing_hours: int
     media_unused_days: int
     media_finished_days: int | None
+    journal_days: int
+    idempotency_hours: int
+    audit_days: int | None
     secret_keys: tuple[str, ...] = field(repr=False)
     allow_private: frozenset[tuple[str, int]]
     refuse_networks: tuple[IPv4Network | IPv6Network, ...]
@@ -91,6 +94,9 @@ class Config:
             media_missing_hours=env.number("POSTHORN_MEDIA_MISSING_HOURS", 24),
             media_unused_days=env.number("POSTHORN_MEDIA_UNUSED_DAYS", 30, most=36_500),
             media_finished_days=env.number("POSTHORN_MEDIA_FINISHED_DAYS", None, most=36_500),
+            journal_days=env.number("POSTHORN_JOURNAL_DAYS", 90, most=36_500),
+            idempotency_hours=env.number("POSTHORN_IDEMPOTENCY_HOURS", 24, least=24, most=8_760),
+            audit_days=env.number("POSTHORN_AUDIT_DAYS", None, least=30, most=36_500),
             secret_keys=env.secrets("POSTHORN_SECRET_KEYS"),
             allow_private=env.hosts("POSTHORN_ALLOW_PRIVATE"),
             refuse_networks=env.networks("POSTHORN_REFUSE_NETWORKS"),
@@ -168,12 +174,12 @@ class _Env:
             raise ConfigError(f"{name} is not set, and no `posthorn up` was found to take it from (is --data-dir missing?)")
         return default
 
-    def number(self, name, default, most=1_000_000):
+    def number(self, name, default, most=1_000_000, least=1):
         value = self.text(name, default)
         if value is default:
             return default
-        if not value.isascii() or not value.isdigit() or not 1 <= int(value) <= most:
-            raise ConfigError(f"{name} must be a whole number from 1 to {most}")
+        if not value.isascii() or not value.isdigit() or not least <= int(value) <= most:
+            raise ConfigError(f"{name} must be a whole number from {least} to {most}")
         return int(value)
 
     def one_of(self, name, choices):

@@ -6,6 +6,7 @@ from handlers.config import Config, ConfigError
 from storage.credentials import provider
 from storage.database import open_pool
 from storage.objects import Objects
+from storage.retention import Keep
 from storage.sweep import Retention, Sweep
 
 
@@ -34,3 +35,10 @@ def sweep(config: Config, objects: Objects) -> Sweep:
     return Sweep(objects, Retention(missing=timedelta(hours=config.media_missing_hours),
                                     unused=timedelta(days=config.media_unused_days),
                                     finished=None if days is None else timedelta(days=days)))
+
+
+def keep(config: Config) -> Keep:
+    """How long rows are kept that have done their work, by the settings."""
+    days = config.audit_days
+    return Keep(idempotency=timedelta(hours=config.idempotency_hours), journal=timedelta(days=config.journal_days),
+                audit=None if days is None else timedelta(days=days))

@@ -8,7 +8,7 @@ import click
 from handlers.config import Config, environment
 from handlers.process import settle
 from handlers.services import build
-from handlers.stores import sweep
+from handlers.stores import keep, sweep
 from platforms import metrics
 from platforms.publisher import Publisher
 from platforms.worker import Worker
@@ -51,7 +51,8 @@ def command(end_with_parent):
     publisher = Publisher(services.platforms, services.vault, services.objects)
     if config.metrics_port is not None:
         metrics.serve(config.metrics_port, config.metrics_host, publisher.breakers)
-    worker = Worker(publisher, config.database_url, threads=config.worker_threads, chore=_Chore(config, services.objects))
+    worker = Worker(publisher, config.database_url, threads=config.worker_threads, chore=_Chore(config, services.objects),
+                    keep=keep(config))
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: worker.stop())
     worker.run()

@@ -20,7 +20,7 @@ from platforms.metrics import CLAIMED, LEASES_EXPIRED
 from platforms.publisher import UNCONFIRMED, Publisher
 from storage import queue
 from storage.database import BELL, DatabaseAway, connection_parameters, database, new_id
-from storage.retention import tidy
+from storage.retention import Keep, tidy
 
 LEASE = timedelta(seconds=3)    # what a dead worker had is taken over when this and a heartbeat have passed: within 5 s
 HEARTBEAT = 0.75                # seconds
@@ -39,9 +39,11 @@ log = logging.getLogger("posthorn.worker")
 class Worker:
     """Publishes until stopped, on up to `threads` threads for one server. Many may run, on one machine or on many."""
 
-    def __init__(self, publisher: Publisher, database_url: str, *, threads: int, chore: Callable[[], None] | None = None):
-        """`chore` is called every TIDY_EVERY seconds on a thread of its own, and may take its time."""
-        self._chore = chore
+    def __init__(self, publisher: Publisher, database_url: str, *, threads: int, chore: Callable[[], None] | None = None,
+                 keep: Keep = Keep()):
+        """`chore` is called every TIDY_EVERY seconds on a thread of its own, and may take its time; `keep` says how long what is
+        kept that ended."""
+        self._chore, self._keep = chore, keep
         self.name = new_id("worker")
         self._publisher, self._url, self._threads = publisher, database_url, threads
         self._held = {}                     # the jobs in hand by id and fence
@@ -154,7 +156,7 @@ class Worker:
             pause = TIDY_EVERY
             try:
                 with database.connection_context():
-                    tidy()
+                    tidy(self._keep)
                 self._publisher.look_after_accounts()
                 if self._chore is not None:
                     self._chore()

@@ -3,14 +3,17 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from peewee import IntegrityError
+from peewee import IntegrityError, ProgrammingError
 
-from storage import keys
+from handlers.config import Config, ConfigError
+from handlers.stores import keep
+from storage import audit, keys, retention
 from storage.models import ApiKey
 from storage.oauth import Code, Grant, OAuthClient, Token
 from storage.people import Session, SignInLink, begin_session, new_link
-from storage.retention import tidy
+from storage.retention import Keep, tidy
 from tests.person import BACK, app
+from tests.delivery import address, desk, whole_desk  # fixtures
 from tests.service import Member
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
@@ -68,6 +71,84 @@ def test_sessions_and_links_go_with_their_time(member, connection):
         kind.update(expires_at=now() - timedelta(seconds=1)).where(kind.digest.in_(one)).execute()
     tidy()
     assert [kind.select().where(kind.user_id == member.user.id).count() for kind in (Session, SignInLink)] == [1, 1]
+
+
+# What is kept for as long as the settings say.
+
+@pytest.fixture
+def past(desk):
+    """Targets with so many lines of their journal, of so many days ago; returns how many lines each has left."""
+    def make(*ages, **columns):
+        target = desk.target()
+        desk.sql("UPDATE targets SET finished_at = now() - %s, next_at = NULL WHERE id = %s", ages[-1] * DAY, target)
+        if columns:
+            desk.move(target, **columns)
+        for age in ages:
+            desk.sql("INSERT INTO attempts (team_id, target_id, fence, step, at) VALUES ('t', %s, 1, 'sending', now() - %s)",
+                     target, age * DAY)
+        return target
+    return make
+
+
+def lines(desk, *targets):
+    return [desk.sql("SELECT count(*) FROM attempts WHERE target_id = %s", target)[0][0] for target in targets]
+
+
+def test_the_journal_of_a_target_goes_whole_so_many_days_after_its_end(desk, past, monkeypatch):
+    monkeypatch.setattr(retention, "BATCH", 3)
+    targets = [past(400, 95), past(400, 85), past(400, 99, next_at="now()"), past(99, finished_at=None), past(100, 99), past(0)]
+    with desk._connected():
+        tidy()
+        assert lines(desk, *targets) == [0, 2, 2, 0, 0, 1]
+        tidy(Keep(journal=80 * DAY))
+        assert lines(desk, *targets) == [0, 0, 2, 0, 0, 1]
+
+
+def test_the_last_line_of_the_journal_stays(desk, past):
+    past(99), (target := past(99))
+    with desk._connected():
+        tidy()
+    assert desk.sql("SELECT target_id FROM attempts") == [(target,)]
+
+
+def test_answers_are_kept_as_long_as_they_are_asked_for(desk, monkeypatch):
+    monkeypatch.setattr(retention, "BATCH", 2)
+    for hours in (24, 26, 27, 28, 29, 48, 51):
+        desk.sql("INSERT INTO idempotency_keys (team_id, mode, operation, key, body_digest, started_at) "
+                 "VALUES (%s, 'test', 'POST', %s, '', now() - %s)", desk.team.id, str(hours), hours * HOUR)
+    with desk._connected():
+        for keep, left in ((Keep(idempotency=2 * DAY), "24 26 27 28 29 48"), (Keep(), "24")):
+            tidy(keep)
+            assert " ".join(row[0] for row in desk.sql("SELECT key FROM idempotency_keys ORDER BY key")) == left
+
+
+def test_the_trail_stays_unless_it_is_said_how_long(desk, monkeypatch):
+    monkeypatch.setattr(retention, "BATCH", 2)
+    with desk._connected():
+        for days in (100, 90, 80, 40, 20, 1):
+            audit.record(audit.WORKER, "tested", str(days))
+            desk.sql("SET session_replication_role = replica")
+            desk.sql("UPDATE audit SET at = now() - %s WHERE object_id = %s", days * DAY, str(days))
+            desk.sql("RESET session_replication_role")
+        for keep, left in ((Keep(), 6), (Keep(audit=85 * DAY), 4), (Keep(audit=30 * DAY), 2)):
+            tidy(keep)
+            assert desk.sql("SELECT count(*) FROM audit WHERE action = 'tested'") == [(left,)]
+        with pytest.raises(ProgrammingError, match="not changed"):
+            tidy(Keep(audit=10 * DAY))      # no setting allows that, and the database neither
+    assert desk.sql("SELECT count(*) FROM audit WHERE action = 'tested'") == [(2,)]
+
+
+@pytest.mark.parametrize("name, given", [("POSTHORN_AUDIT_DAYS", "29"), ("POSTHORN_IDEMPOTENCY_HOURS", "23"),
+                                         ("POSTHORN_JOURNAL_DAYS", "0")])
+def test_what_would_keep_too_little_is_refused(environ, name, given):
+    with pytest.raises(ConfigError, match=f"{name} must be a whole number from"):
+        Config.from_env({**environ, name: given})
+
+
+def test_the_settings_say_how_long(environ):
+    given = {"POSTHORN_AUDIT_DAYS": "400", "POSTHORN_IDEMPOTENCY_HOURS": "48", "POSTHORN_JOURNAL_DAYS": "7"}
+    assert keep(Config.from_env({**environ, **given})) == Keep(idempotency=2 * DAY, journal=7 * DAY, audit=400 * DAY)
+    assert keep(Config.from_env(environ)) == Keep()
 
 
 # Teams apart, by the database itself.
