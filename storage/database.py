@@ -114,9 +114,9 @@ def insist(write: Callable):
             time.sleep(0.5)
 
 
-def ring() -> None:
-    """Wakes the workers when the present transaction commits."""
-    database.execute_sql(f"NOTIFY {BELL}")
+def ring(what: str = "") -> None:
+    """Wakes the workers when the present transaction commits; `what` as in platforms.lines.Line, by itself for posts."""
+    database.execute_sql(f"NOTIFY {BELL}, '{what}'" if what else f"NOTIFY {BELL}")
 
 
 def new_id(prefix: str) -> str:
