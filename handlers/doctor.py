@@ -17,7 +17,7 @@ from handlers.config import FILES, Config, ConfigError, environment
 from handlers.process import data_dir_option
 from handlers.stores import open_database, open_store
 from storage.database import DatabaseAway, database, pending_migrations, with_connection
-from storage.objects import PROBE_PREFIX, StoreUnavailable
+from storage.objects import ADMIT, NO_PAGES, PROBE_PREFIX, StoreUnavailable
 from storage.queue import health
 
 OLDEST_POSTGRES = 150_000   # server_version_num
@@ -28,7 +28,7 @@ PAGE = "response-content-type=text/html"
 
 SETTINGS = "set it, or run this beside a running `posthorn up` with the same --data-dir"
 S3_SETTINGS = "look at S3_ENDPOINT_URL, S3_BUCKET, S3_REGION, S3_ADDRESSING and the keys"
-LAX = "take a store that checks signed headers (S3, R2, SeaweedFS, Garage); Posthorn still checks each file before its use"
+LAX = "take a store that checks signed headers (S3, R2, Ceph, Swift, SeaweedFS); Posthorn still checks each file before its use"
 PUBLIC = "see Files and who serves them in the README"
 
 
@@ -124,6 +124,8 @@ def _enforcement(config, objects, key):
     yield from (Finding(False, laxity, LAX) for laxity in found)
     if not found:
         yield Finding(True, "the store takes uploads of exactly the signed size and type, once")
+    if not objects.admits_pages(as_others=True):
+        yield Finding(None, NO_PAGES, f"for uploads from browsers {ADMIT} (CORS)")
 
 
 def _serving(config, objects, key):

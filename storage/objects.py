@@ -30,10 +30,16 @@ RETRIES = Retry(total=1, connect=1, read=0, status=0, other=0)
 CONNECTIONS = 80        # kept open: one for each reader of files (handlers/files.py), and some for all else
 PUT_SECONDS = 3600      # that one upload of ours may take until it has begun
 PLAIN = ("", "identity", "aws-chunked")     # the last is how minio-py and others send, and not how anything is stored
+NO_PAGES, ADMIT = "the object store lets no web page upload", "allow PUT from all origins there"
 NO_S3 = "what answers in place of the object store does not speak S3"
 PIECE = 1 << 18         # bytes in memory of a file on its way into the store
 
 PROBE_PREFIX, PROBE_TYPE = "posthorn-probe-", "application/octet-stream"
+
+# What a browser asks before it lets a page of this origin upload.
+PAGE = "https://page.example"
+PREFLIGHT = {"Origin": PAGE, "Access-Control-Request-Method": "PUT",
+             "Access-Control-Request-Headers": "content-type,if-none-match"}
 
 # What differs from what was signed, and how to call it.
 UNSIGNED = (({"Content-Length": "2"}, b"..", "that are larger than declared"),
@@ -100,22 +106,29 @@ class Objects:
         `as_others` goes by the address that is given to others. Raises StoreUnavailable, also if the store refuses what was
         signed.
         """
-        key = f"{PROBE_PREFIX}{uuid4().hex}"
-        url, headers = self._signed(self._upload_url if as_others else self._endpoint_url, key, 1, PROBE_TYPE, 60)
         found = []
-        try:
-            exact = self._upload(url, b".", headers)
+        with self._trial(as_others) as (key, url, headers):
+            exact = self._asked("PUT", url, headers, b".").status
             if exact != 200:
                 raise StoreUnavailable(f"the object store refuses uploads through signed URLs (status {exact})")
-            if self._upload(url, b".", headers) == 200:
+            if self._asked("PUT", url, headers, b".").status == 200:
                 found.append("the object store lets an upload be replaced by another")
             for change, body, what in UNSIGNED:
                 self.delete(key)
-                if self._upload(url, body, headers | change) == 200:
+                if self._asked("PUT", url, headers | change, body).status == 200:
                     found.append(f"the object store takes uploads {what}")
-        finally:
-            self.delete(key)
         return found
+
+    def admits_pages(self, *, as_others=False) -> bool:
+        """Whether pages of any origin may upload, and see that they have: CORS, asked for as browsers do.
+
+        `as_others` as above. Raises StoreUnavailable.
+        """
+        with self._trial(as_others) as (_, url, headers):
+            before = self._asked("OPTIONS", url, PREFLIGHT)
+            after = self._asked("PUT", url, {**headers, "Origin": PAGE}, b".")
+        admitted = all(answer.headers.get("Access-Control-Allow-Origin") in ("*", PAGE) for answer in (before, after))
+        return admitted and before.status in (200, 204) and "PUT" in before.headers.get("Access-Control-Allow-Methods", "")
 
     def reserve_reads(self) -> None:
         """Lets nobody but the holders of keys read the bucket any more. Raises StoreUnavailable."""
@@ -223,9 +236,18 @@ class Objects:
                           expires=expires_seconds, now=datetime.now(UTC), virtual_host=self._virtual_host)
         return url, {"Content-Length": str(size), "Content-Type": content_type, "If-None-Match": "*"}
 
-    def _upload(self, url, body, headers):
+    @contextmanager
+    def _trial(self, as_others):
+        """The key, the URL and the headers of an upload of one byte, which is gone afterwards."""
+        key = f"{PROBE_PREFIX}{uuid4().hex}"
+        try:
+            yield key, *self._signed(self._upload_url if as_others else self._endpoint_url, key, 1, PROBE_TYPE, 60)
+        finally:
+            self.delete(key)
+
+    def _asked(self, method, url, headers, body=None):
         with _failures():
-            return self._http.request("PUT", url, body=body, headers=headers).status
+            return self._http.request(method, url, body=body, headers=headers)
 
     def _make_bucket(self):
         try:
@@ -235,13 +257,13 @@ class Objects:
                 raise
 
     def _allow_browsers(self):
-        """Some stores allow uploads from pages without being told, and some of those refuse to be told."""
+        """Some stores admit pages without being told, or were told by others, and refuse to be told by us."""
         digest = b64encode(md5(CORS, usedforsecurity=False).digest()).decode()
         try:
             # minio-py has no method for this call of S3, which wants the digest.
             self._client._execute("PUT", self._bucket, body=CORS, headers={"Content-MD5": digest}, query_params={"cors": ""})
         except (MinioException, HTTPError, ParseError):
-            return ["the object store takes no CORS rules from us; if browsers cannot upload, allow PUT from all origins there"]
+            return [] if self.admits_pages() else [f"{NO_PAGES}, and takes no CORS rules from us; {ADMIT}"]
         return []
 
 

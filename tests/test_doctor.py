@@ -129,6 +129,13 @@ def test_a_store_that_does_not_enforce_is_named(healthy, wrong, handler, sentenc
     assert [sentence in line for sentence, line in zip(sentences, found, strict=False)] == [True] * len(sentences), found
 
 
+def test_a_store_that_admits_no_pages(healthy, monkeypatch):
+    monkeypatch.setattr(Objects, "admits_pages", lambda *_, as_others: not as_others)
+    monkeypatch.setattr(doctor, "open_database", lambda config, connections: None)
+    assert [str(finding) for finding in findings(healthy) if "no web page" in finding.what] == [
+        "note  the object store lets no web page upload: for uploads from browsers allow PUT from all origins there (CORS)"]
+
+
 def test_a_database_that_was_not_migrated(environ, healthy):
     name = "doctors"
     with with_connection():
