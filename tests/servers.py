@@ -1,13 +1,15 @@
 """The real PostgreSQL and the real object store that the tests speak to."""
 
+import os
 import shutil
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from storage.embedded import Postgres, Store
+from storage.embedded import Postgres, Store, StoreAddress
 from storage.objects import Objects
 
 BUCKET = "media"
@@ -29,10 +31,30 @@ def postgres():
 
 @pytest.fixture(scope="session")
 def store_address():
-    """The StoreAddress of an object store for the whole run."""
-    with short_directory() as directory, running(Store(directory / "store", BUCKET)) as address:
+    """The StoreAddress of an object store for the whole run: of its own, or the one in POSTHORN_TEST_S3."""
+    given = os.environ.get("POSTHORN_TEST_S3")
+    with short_directory() as directory, running(Given(given) if given else Store(directory / "store", BUCKET)) as address:
         open_to_all(address)
         yield address
+
+
+class Given:
+    """A store that is there already, for trying one by hand: `url` is http://<access key>:<secret key>@<host>:<port>."""
+
+    def __init__(self, url):
+        at = urlsplit(url)
+        endpoint = at._replace(netloc=at.netloc.rpartition("@")[2]).geturl()
+        self._address = StoreAddress(endpoint, unquote(at.username), unquote(at.password), BUCKET, "us-east-1",
+                                     f"{endpoint}/{BUCKET}")
+
+    def start(self):
+        """Makes the bucket."""
+        at = self._address
+        Objects(at.endpoint_url, at.access_key, at.secret_key, at.bucket).prepare()
+        return at
+
+    def stop(self):
+        """The store is not ours to end."""
 
 
 def open_to_all(address):
