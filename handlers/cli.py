@@ -13,10 +13,11 @@ from storage.embedded import StartFailed
 from storage.objects import StoreUnavailable
 
 COMMANDS = {"account": "handlers.admin:account", "audit": "handlers.admin:trail", "client": "handlers.admin:client",
-            "doctor": "handlers.doctor:command", "grant": "handlers.consents:grant", "key": "handlers.credentials:key", "media": "handlers.upkeep:media",
-            "migrate": "handlers.admin:migrate", "oauth-client": "handlers.identity:oauth_client",
-            "secrets": "handlers.credentials:secrets", "serve": "handlers.serve:command", "team": "handlers.admin:team",
-            "up": "handlers.up:command", "user": "handlers.identity:user", "worker": "handlers.work:command"}
+            "doctor": "handlers.doctor:command", "grant": "handlers.consents:grant", "key": "handlers.credentials:key",
+            "media": "handlers.upkeep:media", "migrate": "handlers.admin:migrate", "oauth-client": "handlers.identity:oauth_client",
+            "restored": "handlers.upkeep:restored", "secrets": "handlers.credentials:secrets", "serve": "handlers.serve:command",
+            "team": "handlers.admin:team", "up": "handlers.up:command", "user": "handlers.identity:user",
+            "worker": "handlers.work:command"}
 
 
 class Commands(click.Group):

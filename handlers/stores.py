@@ -3,8 +3,11 @@
 from datetime import timedelta
 
 from handlers.config import Config, ConfigError
+from platforms.aftermath import RESTORED
+from platforms.errors import describe
 from storage.credentials import provider
 from storage.database import open_pool
+from storage.lineage import Lineage
 from storage.objects import Objects
 from storage.retention import Keep
 from storage.sweep import Retention, Sweep
@@ -42,3 +45,8 @@ def keep(config: Config) -> Keep:
     days = config.audit_days
     return Keep(idempotency=timedelta(hours=config.idempotency_hours), journal=timedelta(days=config.journal_days),
                 audit=None if days is None else timedelta(days=days))
+
+
+def lineage(objects: Objects) -> Lineage:
+    """Whether the database is the one that was worked on."""
+    return Lineage(objects, describe(RESTORED))

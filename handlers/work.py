@@ -8,7 +8,7 @@ import click
 from handlers.config import Config, environment
 from handlers.process import settle
 from handlers.services import build
-from handlers.stores import keep, sweep
+from handlers.stores import keep, lineage, sweep
 from platforms import metrics
 from platforms.publisher import Publisher
 from platforms.worker import Worker
@@ -52,7 +52,7 @@ def command(end_with_parent):
     if config.metrics_port is not None:
         metrics.serve(config.metrics_port, config.metrics_host, publisher.breakers)
     worker = Worker(publisher, config.database_url, threads=config.worker_threads, chore=_Chore(config, services.objects),
-                    keep=keep(config))
+                    keep=keep(config), lineage=lineage(services.objects))
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: worker.stop())
     worker.run()

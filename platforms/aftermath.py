@@ -10,6 +10,8 @@ from storage import queue
 from storage.database import DatabaseAway, insist
 
 PUBLIC = "public"       # in a receipt: the post that is public while more is to follow
+RESTORED = Unconfirmed("the service was restored from a backup; the post may have been published before")
+FOLLOWED = Unconfirmed("the service was restored from a backup; what was to follow the post may be there or not")
 
 log = logging.getLogger("posthorn.publisher")
 
@@ -100,13 +102,16 @@ class Aftermath:
         """Asks whether a post is there whose sending ended in the dark."""
         if job.crashes >= ASKING_CRASHES:
             return self._ask_no_more(job)
+        if job.restored and PUBLIC in job.receipt:
+            return self._followed(job, FOLLOWED)
         if self._known_there(job, connector):
             return self._record(queue.send_again, job)      # surer than looking, where another post may look alike
         if wait := self.breakers.wait(job.breaker):
             return self._record(queue.looked, job, spread(wait), note={"breaker": "open"}, counts=False)
         try:
             account = self._accounts.usable(job.account, connector)
-            found = connector.find(account, self._content(job, connector, account, convert=False), job.receipt)
+            receipt = {**connector.bare, **job.receipt} if job.restored and not job.has_media else job.receipt
+            found = connector.find(account, self._content(job, connector, account, convert=False), receipt)
         except (Unavailable, Unconfirmed) as error:
             self._report(job, error)
             return self._looked_in_vain(job, error)
@@ -132,6 +137,8 @@ class Aftermath:
         self.breakers.report(job.breaker, failed=False)
         if isinstance(found, base.Published | base.Processing) and _is_of_another(job, found):
             found = None        # one that looks alike
+        if job.restored and isinstance(found, base.Absent):
+            found = None        # by a receipt that may not be the one it was sent with
         if isinstance(found, base.Published | base.Processing):
             return self._outcome(job, connector, found, job.receipt)
         if not isinstance(found, base.Absent):

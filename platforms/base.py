@@ -159,6 +159,7 @@ class Platform:
     live = False                            # has a connector, not only limits
     find_retries = False                    # may be sent again by itself when `find` says Absent
     dedupes_for: timedelta | None = None    # since its first sending, the same content may be sent again without harm
+    bare: dict = {}                         # the least that a receipt held when a post without media was sent
     patience = timedelta(hours=24)          # how long past its time a post is still tried where the network is unavailable
     connect_fields: tuple[str, ...] = ()    # what `connect` takes, where an account is connected without a browser
     connects_in_browser = False             # has `authorize` and `redeem`

@@ -68,6 +68,7 @@ class LinkedIn(Uploads, OAuthPlatform):
     }
     options = ("visibility", "disableReshare", "targeting", "firstComment")
     follow_options = ("firstComment",)
+    bare = {"media": []}
     live = True
     pkce = False
     page = None                 # whether the account is an organization, where that is known

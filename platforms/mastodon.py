@@ -67,6 +67,7 @@ class Mastodon(OAuthPlatform):
     # The server answers the same key with the same status for an hour, before it looks at anything else (its
     # PostStatusService); ten minutes of it are left for what is under way.
     dedupes_for = timedelta(minutes=50)
+    bare = {"media": []}
     connect_fields = ("host", "accessToken")
     takes_instance = needs_instance = True
     scopes = ("read:accounts", "read:statuses", "write:statuses", "write:media")

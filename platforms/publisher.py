@@ -5,11 +5,12 @@ What may be public is never sent again by itself, except where the network tells
 
 import logging
 import threading
+from dataclasses import replace
 from functools import partial
 
 from platforms import base
 from platforms.accounts import Accounts
-from platforms.aftermath import PUBLIC, Aftermath
+from platforms.aftermath import FOLLOWED, PUBLIC, Aftermath
 from platforms.breaker import Breakers
 from platforms.errors import Disconnected, OurFault, PlatformError, Unavailable, Unconfirmed, describe
 from platforms.metrics import count
@@ -113,7 +114,8 @@ class Publisher(Aftermath):
 
     def _may_repeat(self, job, connector):
         """Whether sending again cannot make a second post although the first may be public, or somebody wants it all the same."""
-        return job.asked_again or connector.find_retries or self._known_there(job, connector)
+        found = connector.find_retries and not job.restored
+        return job.asked_again or found or self._known_there(job, connector)
 
     def _known_there(self, job, connector):
         """Whether the network still knows our key of the first sending, so that a second answers with the first post."""
@@ -122,6 +124,8 @@ class Publisher(Aftermath):
     def _outcome(self, job, connector, outcome, receipt):
         if isinstance(outcome, base.Processing):
             self._record(queue.processing, job, outcome.receipt, outcome.after)
+        elif job.restored and connector.follows(job.options, receipt):      # it may be there, and would be there twice
+            self._followed(replace(job, receipt={PUBLIC: {"id": outcome.id, "url": outcome.url}}), FOLLOWED)
         elif connector.follows(job.options, receipt):
             self._record(queue.processing, job, {**receipt, PUBLIC: {"id": outcome.id, "url": outcome.url}}, 0)
         else:

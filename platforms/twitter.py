@@ -69,6 +69,7 @@ class Twitter(Uploads, OAuthPlatform):
                "forSuperFollowersOnly", "madeWithAi", "paidPartnership", "thread")
     follow_options = ("thread",)
     counts = "weighted characters"
+    bare = {"media": []}
     live = True
     scopes = ("tweet.read", "tweet.write", "users.read", "media.write", "offline.access")
     basic = True

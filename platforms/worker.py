@@ -20,6 +20,7 @@ from platforms.metrics import CLAIMED, LEASES_EXPIRED
 from platforms.publisher import UNCONFIRMED, Publisher
 from storage import queue
 from storage.database import BELL, DatabaseAway, connection_parameters, database, new_id
+from storage.lineage import MARK_EVERY, Lineage
 from storage.retention import Keep, tidy
 
 LEASE = timedelta(seconds=3)    # what a dead worker had is taken over when this and a heartbeat have passed: within 5 s
@@ -40,10 +41,11 @@ class Worker:
     """Publishes until stopped, on up to `threads` threads for one server. Many may run, on one machine or on many."""
 
     def __init__(self, publisher: Publisher, database_url: str, *, threads: int, chore: Callable[[], None] | None = None,
-                 keep: Keep = Keep()):
-        """`chore` is called every TIDY_EVERY seconds on a thread of its own, and may take its time; `keep` says how long what is
-        kept that ended."""
-        self._chore, self._keep = chore, keep
+                 keep: Keep = Keep(), lineage: Lineage | None = None):
+        """`chore` is called every TIDY_EVERY seconds on a thread of its own, and may take its time; `keep` says how long what
+        is kept that ended; `lineage` whether the database is the one that was worked on.
+        """
+        self._chore, self._keep, self._lineage, self._sure = chore, keep, lineage, False
         self.name = new_id("worker")
         self._publisher, self._url, self._threads = publisher, database_url, threads
         self._held = {}                     # the jobs in hand by id and fence
@@ -55,10 +57,11 @@ class Worker:
 
     def run(self) -> None:
         """Works until `stop`; then what is being sent is finished and the rest given back."""
-        heart, house = (threading.Thread(target=target, name=target.__name__, daemon=True)
-                        for target in (self._beat, self._keep_house))
+        heart, house, memory = (threading.Thread(target=target, name=target.__name__, daemon=True)
+                                for target in (self._beat, self._keep_house, self._remember))
         heart.start()
         house.start()
+        memory.start()
         log.info("%s works on %d threads for each server", self.name, self._threads)
         try:
             with ThreadPoolExecutor(self._threads * ROOM, thread_name_prefix="publish") as pool:
@@ -87,11 +90,13 @@ class Worker:
         except (PeeweeException, psycopg2.Error, *DatabaseAway) as error:
             log.warning("the database is away (%s); trying again", type(error).__name__)
             database.manual_close()     # not back into the pool: it may belong to a server that no longer writes
+            self._sure = False          # and what comes back may be another
             self._hang_up()
             self._rest(FALLBACK)
 
     def _turn(self, pool):
         """Claims what is due and there are threads for; returns the seconds to sleep at most."""
+        self._make_sure()
         self._listen()
         free, full = self._room()
         began = time.monotonic()
@@ -113,6 +118,12 @@ class Worker:
             return FALLBACK
         # What is due now and was not claimed has just become so, or somebody is changing it.
         return max(wait, 0.0 if jobs else PAUSE)
+
+    def _make_sure(self):
+        """Before anything is claimed, that the database was not restored from a backup."""
+        if self._lineage is not None and not self._sure:
+            self._lineage.verify()
+        self._sure = True
 
     def _room(self):
         """How many targets may be taken in hand now, and the servers for which none may.
@@ -164,6 +175,11 @@ class Worker:
                 log.warning("tidying up failed (%s)", type(error).__name__)
             except Exception:       # the next round may succeed
                 log.exception("tidying up failed")
+
+    def _remember(self):
+        """How far the database has come, outside of it."""
+        while self._lineage is not None and not self._over.wait(MARK_EVERY):
+            self._lineage.mark()
 
     def _listen(self):
         if self._bell is None:

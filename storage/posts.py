@@ -59,6 +59,7 @@ class Target(Row):
     looks = IntegerField()
     refreshed = BooleanField()
     asked_again = BooleanField()
+    restored = BooleanField()
     receipt = BinaryJSONField()
     platform_post_id = TextField(null=True)
     url = TextField(null=True)
@@ -206,7 +207,7 @@ def retry(post, *, include_unconfirmed):
     when a file of one of them is gone.
     """
     again = {"status": "scheduled", "due_at": fn.now(), "next_at": fn.now(), "tries": 0, "crashes": 0, "looks": 0,
-             "refreshed": False, "begun_at": None, "error": None, "finished_at": None}
+             "refreshed": False, "restored": False, "begun_at": None, "error": None, "finished_at": None}
     of_post = Target.post_id == post.id
     failed = Target.update(**again, receipt={}, sending_at=None).where(of_post, Target.status == "failed")
     ids = [target.id for target in failed.returning(Target.id)]

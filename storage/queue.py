@@ -57,7 +57,7 @@ RETURNING targets.id, targets.team_id, targets.mode, targets.platform, targets.p
     targets.caption, targets.stage, targets.fence, targets.tries, targets.crashes, targets.looks,
     targets.refreshed, targets.asked_again, targets.receipt, extract(epoch FROM clock_timestamp() - targets.due_at)::float,
     extract(epoch FROM clock_timestamp() - targets.begun_at)::float,
-    extract(epoch FROM clock_timestamp() - targets.sending_at)::float, targets.has_media,
+    extract(epoch FROM clock_timestamp() - targets.sending_at)::float, targets.has_media, targets.restored,
     account_status, host, platform_id, username, credentials
 """
 
@@ -135,6 +135,7 @@ class Job:
     trying: float
     since_sending: float | None
     has_media: bool
+    restored: bool                          # the database was: it may have been sent, with another receipt than this
     account: Account | None = field(repr=False)     # None: the sandbox
     claimed_at: float = field(default_factory=time.monotonic)
 

@@ -23,8 +23,8 @@ class Keep:
     audit: timedelta | None = None
 
 
-# In this order: a grant goes after its codes and tokens. An answer is replayed for a day; a bucket that is full is worth no more
-# than one that is not there. What a team used up is kept for a look back at the month. Sessions and links end without a trace
+# In this order: a grant goes after its codes and tokens. An answer is replayed for a day; a bucket that is full is worth no
+# more than one that is not there. What a team used up is kept for a look back at the month. Sessions and links end without a trace
 # but in the trail; codes and tokens are known for a day longer, in which one that comes again ends what came of it; then their
 # grant goes as well, unless it is a program's own, which it has for as long as there is the program.
 ENDED = (
@@ -38,7 +38,8 @@ ENDED = (
     ("sessions", "expires_at < now()"),
     ("oauth_codes", "expires_at < now() - interval '1 day'"),
     ("oauth_tokens", "expires_at < now() - interval '1 day'"),
-    ("oauth_tokens", "EXISTS (SELECT FROM oauth_grants AS g WHERE g.id = t.grant_id AND g.revoked_at < now() - interval '1 day')"),
+    ("oauth_tokens", "EXISTS (SELECT FROM oauth_grants AS g "
+                     "WHERE g.id = t.grant_id AND g.revoked_at < now() - interval '1 day')"),
     ("oauth_grants", """created_at < now() - interval '1 day'
         AND NOT EXISTS (SELECT FROM oauth_codes AS c WHERE c.grant_id = t.id)
         AND NOT EXISTS (SELECT FROM oauth_tokens AS o WHERE o.grant_id = t.id)
@@ -49,8 +50,8 @@ ENDED = (
 # A row that somebody writes meanwhile is another one by then, and stays.
 DELETE = "DELETE FROM {0} WHERE ctid = ANY (ARRAY(SELECT ctid FROM {0} AS t WHERE {1} LIMIT %(batch)s))"
 
-# Of the next page those rows whose target has come to its end; gives where the page after it begins. The last row of all stays: how
-# far the journal has come is what a restored database is known by (storage.lineage).
+# Of the next page those rows whose target has come to its end; gives where the page after it begins. The last row of all stays:
+# how far the journal has come is what a restored database is known by (storage.lineage).
 JOURNAL = """
 SELECT set_config('posthorn.journal', 'open', true);
 WITH page AS (

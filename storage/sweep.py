@@ -16,6 +16,7 @@ from peewee import IntegrityError, fn
 
 from storage import claims
 from storage.database import DatabaseAway, database, with_connection
+from storage.lineage import gaps
 from storage.media import KEY
 from storage.models import Media
 from storage.objects import PROBE_PREFIX, StoreUnavailable
@@ -220,6 +221,8 @@ class _Run:
             self._objects.delete(key)
 
     def _compare(self, after):
+        with with_connection():
+            self._gaps = gaps()
         for number in itertools.count():
             if number == self._pages or not self._in_time():
                 return after
@@ -232,7 +235,7 @@ class _Run:
             after = last
 
     def _remove_orphans(self, page):
-        old = [(key, size) for key, size, modified in page if modified < self._at - self._retention.missing]
+        old = [(key, size) for key, size, modified in page if modified < self._at - self._orphans_kept(modified)]
         owners = {key: match[1] for key, _ in old if (match := KEY.fullmatch(key))}
         with with_connection():
             known = _column(KNOWN, {"keys": list(owners)})
@@ -244,6 +247,11 @@ class _Run:
                         self._objects.delete(key)
                     self.swept.orphans += 1
                     self.swept.orphan_bytes += size
+
+    def _orphans_kept(self, modified):
+        """How long an object is kept that has no row: longer where the row may be lost, since the database was restored."""
+        lost = any(begin - SETTLED < modified < end + SETTLED for begin, end in self._gaps)
+        return max(self._retention.missing, self._retention.unused) if lost else self._retention.missing
 
     def _refuse_lost(self, there, after, last):
         values = {"settled": SETTLED, "after": after, "last": last}

@@ -109,6 +109,7 @@ class Desk:
         self.sql("SET posthorn.journal = 'open'")
         for table in ("attempts", "attachments", "targets", "posts", "accounts", "public_calls"):
             self.sql(f"DELETE FROM {table}")
+        self.sql("UPDATE lineages SET id = gen_random_uuid()")     # not the history that the store remembers
 
     def sql(self, query, *values):
         """Runs one statement; returns its rows as tuples."""

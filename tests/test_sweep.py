@@ -294,6 +294,15 @@ def test_objects_without_a_row_are_removed_after_a_time(objects, team):
     assert there() == [False, True, True, True, True, False]
 
 
+def test_objects_whose_rows_a_restored_database_may_have_lost_stay_as_long_as_unused_files(objects, team, monkeypatch):
+    orphan, at = stored(objects, team, row=False), datetime.now(UTC)
+    monkeypatch.setattr("storage.sweep.gaps", lambda: [(at - DAY, at - DAY), (at - timedelta(hours=5), at)])
+    sweep(objects, missing=timedelta(0))
+    assert objects.stat(orphan) is not None
+    sweep(objects, missing=timedelta(0), unused=timedelta(0))
+    assert objects.stat(orphan) is None
+
+
 def test_rows_without_an_object_are_refused(team):
     shelf = Shelf()
     rows = [stored(shelf, team, age=DAY, there=number > 0) for number in range(12)]

@@ -28,6 +28,30 @@ INSERT INTO lineages DEFAULT VALUES;
 -- It may have been sent by what came after the backup: its receipt says nothing of that.
 ALTER TABLE targets ADD COLUMN restored boolean NOT NULL DEFAULT false;
 
+-- As it was, and one step more: what waited in the backup may be public.
+CREATE OR REPLACE FUNCTION target_step() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    was text := coalesce(OLD.stage, OLD.status);
+    goes text := coalesce(NEW.stage, NEW.status);
+BEGIN
+    IF was <> goes AND NOT (was || '>' || goes = ANY (ARRAY[
+        'scheduled>preparing', 'scheduled>canceled',
+        'preparing>sending', 'preparing>scheduled', 'preparing>failed', 'preparing>unconfirmed',
+        'sending>published', 'sending>processing', 'sending>failed', 'sending>scheduled', 'sending>unconfirmed',
+        'processing>published', 'processing>failed', 'processing>unconfirmed',
+        'unconfirmed>published', 'unconfirmed>failed', 'unconfirmed>processing', 'unconfirmed>scheduled',
+        'failed>scheduled'])
+        OR was || '>' || goes = 'scheduled>unconfirmed' AND NEW.restored) THEN
+        RAISE EXCEPTION USING ERRCODE = 'check_violation', MESSAGE = 'target ' || OLD.id || ': no way from ' || was || ' to ' || goes;
+    END IF;
+    IF was <> goes OR OLD.fence <> NEW.fence OR NEW.note IS NOT NULL THEN
+        INSERT INTO attempts (team_id, target_id, fence, worker, step, note)
+        VALUES (NEW.team_id, NEW.id, NEW.fence, NEW.worker, goes, NEW.note);
+    END IF;
+    NEW.note := NULL;
+    RETURN NEW;
+END $$;
+
 -- Who removes old lines of the trail has to say so, and none goes that is younger than 30 days.
 CREATE OR REPLACE FUNCTION audit_stands() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN

@@ -19,12 +19,12 @@ from tests.service import Member
 
 KEEP = Keep(audit=timedelta(days=60))
 TABLES = ("attempts", "idempotency_keys", "audit", "buckets", "oauth_tokens")
+SAID = "%5.0f s, beside it %.1f ms, p99 %.1f, most %.1f"
 FILL = """
-INSERT INTO posts (id, team_id, mode, user_id, caption) VALUES ('p', %(team)s, 'live', %(user)s, '');
 SET session_replication_role = replica;
 INSERT INTO targets (id, team_id, mode, post_id, position, platform, post_type, caption, status, due_at, finished_at,
                      platform_post_id)
-    SELECT 't' || n, %(team)s, 'live', 'p', 0, 'x', 'text', '', 'published', now(), now() - interval '100 days', '1'
+    SELECT 't' || n, %(team)s, 'live', 'p' || n, 0, 'x', 'text', '', 'published', now(), now() - interval '100 days', '1'
     FROM generate_series(1, %(rows)s / 4) n;
 INSERT INTO attempts (team_id, target_id, fence, step, at)
     SELECT %(team)s, 't' || 1 + n / 4, 1, 'sending', now() - interval '100 days' FROM generate_series(1, %(rows)s) n;
@@ -77,12 +77,11 @@ def main():
         migrate()
         member = Member("")
         with database.connection_context():
-            database.execute_sql(FILL, {"team": member.team.id, "user": member.user.id, "rows": rows})
-            print("before:   %5.0f s, beside it %.1f ms, p99 %.1f, most %.1f" % timed(lambda: time.sleep(10)))
-            while (left := {table: database.execute_sql(f"SELECT count(*) FROM {table}").fetchone()[0] for table in TABLES}
-                   ) and max(left.values()) > 10:
-                print("a round:  %5.0f s, beside it %.1f ms, p99 %.1f, most %.1f" % timed(lambda: tidy(KEEP)), "of", left, flush=True)
-            print("left:", left)
+            database.execute_sql(FILL, {"team": member.team.id, "rows": rows})
+            print("before:  ", SAID % timed(lambda: time.sleep(10)), flush=True)
+            while max(left := [database.execute_sql(f"SELECT count(*) FROM {table}").fetchone()[0] for table in TABLES]) > 10:
+                print("a round: ", SAID % timed(lambda: tidy(KEEP)), "of", dict(zip(TABLES, left, strict=True)), flush=True)
+            print("left:    ", sum(left))
         database.close_all()
 
 

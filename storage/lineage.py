@@ -1,0 +1,159 @@
+"""Whether this is the database that was worked on, or one restored from a backup, which does not know what was sent since.
+
+Two witnesses tell a restored database from one that was only away. It lies elsewhere than it says: what pg_restore makes is
+another table in another database. Or its journal ends before a place that it had reached already, as the object store
+remembers: so it is with a snapshot of a disk, and with a recovery to a point in time. Neither is so after an outage, a crash, or
+a failover that lost nothing. What none of them sees stands in docs/backup.md.
+
+What may have been sent since the backup is in doubt then: it is looked for on the networks, and never sent by itself.
+"""
+
+import io
+import logging
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from psycopg2.extras import Json
+
+from storage import audit
+from storage.database import DatabaseAway, database, with_connection
+from storage.objects import Objects, StoreUnavailable
+from storage.queue import CLAIM_LOCK
+
+PREFIX = "posthorn-lineage-"        # of objects whose names say how far the journal has come; they are empty but for a byte
+MARK_EVERY = 10.0                   # seconds, in which what is sent is not remembered yet
+
+PRESENT = """
+SELECT id, place = posthorn_place(), (SELECT coalesce(max(id), 0) FROM attempts) FROM lineages ORDER BY begun_at DESC LIMIT 1
+"""
+# By one worker of all. Nobody says so who has not noticed yet that the database is another one.
+SEEN = """
+UPDATE lineages SET seen_at = clock_timestamp()
+WHERE id = %(id)s AND NOT EXISTS (SELECT FROM lineages AS later WHERE later.begun_at > lineages.begun_at)
+  AND place = posthorn_place() AND seen_at < clock_timestamp() - %(every)s * interval '1 second'
+  AND (SELECT coalesce(max(id), 0) FROM attempts) >= %(tide)s
+RETURNING (SELECT coalesce(max(id), 0) FROM attempts)
+"""
+# Nothing that was due later can have been sent. What test mode publishes never leaves the machine, and is simply done again.
+# The fences run ahead of those that the lost time gave to workers which may still live.
+DOUBT = """
+UPDATE targets SET status = 'unconfirmed', stage = NULL, restored = true, leased_until = NULL, next_at = clock_timestamp(),
+    sending_at = coalesce(sending_at, %(since)s), fence = fence + 1000000, tries = 0, crashes = 0, looks = 0,
+    asked_again = false, error = %(error)s, note = '{"restored": true}'
+WHERE mode = 'live' AND next_at IS NOT NULL AND (status <> 'scheduled' OR due_at <= clock_timestamp())
+"""
+# Under another name: the old place may be worked on as well, by somebody who tries something out.
+GO_ON = """
+UPDATE lineages SET id = gen_random_uuid(), place = posthorn_place()
+WHERE NOT EXISTS (SELECT FROM lineages AS later WHERE later.begun_at > lineages.begun_at) RETURNING id
+"""
+# What works once, or was ended since, must not work again.
+FORGET = """
+DELETE FROM sessions;
+DELETE FROM sign_in_links;
+DELETE FROM oauth_codes;
+DELETE FROM connect_requests WHERE account_ids IS NULL AND failure IS NULL;
+"""
+# From when to when a backup knows nothing.
+GAPS = """
+SELECT seen_at, next FROM (SELECT seen_at, lead(begun_at) OVER (ORDER BY begun_at) AS next FROM lineages) AS known
+WHERE next IS NOT NULL
+"""
+
+log = logging.getLogger("posthorn.lineage")
+
+
+@dataclass(frozen=True)
+class Restored:
+    """What was made of a restored database: nothing is known from `since` on, and `doubtful` targets may have been sent."""
+
+    since: datetime
+    doubtful: int
+
+
+class Lineage:
+    """The history that a database holds. `objects` remembers how far it came; `error` is what targets in doubt show."""
+
+    def __init__(self, objects: Objects, error: dict):
+        self._objects, self._error = objects, error
+        # Of which history this process is sure, and how far it had come then; and how far the store knows of.
+        self._id, self._tide, self._stored = None, 0, 0
+
+    def verify(self) -> Restored | None:
+        """Takes the consequences where the database was restored; None where it was not. To be called before anything is sent.
+        """
+        with with_connection():
+            found, in_place, tide = database.execute_sql(PRESENT).fetchone()
+        stored = self._remembered(found)
+        if not in_place or tide < stored:
+            return self.begin_anew(found)
+        self._id, self._tide, self._stored = found, tide, stored
+        return None
+
+    def is_restored(self) -> bool:
+        """Whether `verify` would find something to do. Raises StoreUnavailable."""
+        with with_connection():
+            found, in_place, tide = database.execute_sql(PRESENT).fetchone()
+        return not in_place or tide < self._marked(found)
+
+    def begin_anew(self, instead_of: str | None = None, actor: audit.Actor = audit.WORKER) -> Restored | None:
+        """Begins another history; what may have been sent in the one that was lost is in doubt.
+
+        None where the present history is not `instead_of` (None: any): somebody else was faster.
+        """
+        with with_connection(), database.atomic():
+            database.execute_sql("SELECT pg_advisory_xact_lock(%s)", (CLAIM_LOCK,))
+            found, since = database.execute_sql("SELECT id, seen_at FROM lineages ORDER BY begun_at DESC LIMIT 1").fetchone()
+            if found != (instead_of or found):
+                return None
+            doubtful = database.execute_sql(DOUBT, {"since": since, "error": Json(self._error)}).rowcount
+            database.execute_sql(FORGET)
+            database.execute_sql("INSERT INTO lineages DEFAULT VALUES")
+            audit.record(actor, "database.restored", found, since=since.isoformat(), targets=doubtful)
+        log.error("this database was restored from a backup: %d targets may have been sent since %s and are looked for; "
+                  "docs/backup.md says what else to do", doubtful, since)
+        return Restored(since, doubtful)
+
+    def go_on(self, actor: audit.Actor) -> None:
+        """The same history goes on in another place, where nothing was sent between the two."""
+        with with_connection(), database.atomic():
+            database.execute_sql("SELECT pg_advisory_xact_lock(%s)", (CLAIM_LOCK,))
+            audit.record(actor, "database.moved", database.execute_sql(GO_ON).fetchone()[0])
+
+    def mark(self) -> None:
+        """Has the store remember how far the history has come that was verified. Raises nothing."""
+        try:
+            with with_connection():
+                values = {"id": self._id, "tide": self._tide, "every": MARK_EVERY}
+                row = database.execute_sql(SEEN, values).fetchone()
+                present = database.execute_sql(PRESENT).fetchone()[0]
+            if present != self._id:     # somebody has begun another
+                self.verify()
+            elif row is not None and row[0] > self._stored:
+                self._put(row[0])
+        except (StoreUnavailable, *DatabaseAway) as error:
+            log.warning("how far the journal has come is not remembered (%s)", type(error).__name__)
+
+    def _put(self, tide):
+        prefix = f"{PREFIX}{self._id}/"
+        key = f"{prefix}{tide:020}"
+        self._objects.put(key, io.BytesIO(b"."), 1, "application/octet-stream")
+        self._tide = self._stored = tide
+        for other, _, _ in self._objects.list(prefix):
+            if other < key:
+                self._objects.delete(other)
+
+    def _remembered(self, lineage):
+        try:
+            return self._marked(lineage)
+        except StoreUnavailable as error:
+            log.error("whether this database was restored is not known for sure: %s", error)
+            return 0
+
+    def _marked(self, lineage):
+        return max((int(key.rpartition("/")[2]) for key, _, _ in self._objects.list(f"{PREFIX}{lineage}/")), default=0)
+
+
+def gaps() -> list[tuple[datetime, datetime]]:
+    """The times of which this database knows nothing, since it was restored."""
+    return database.execute_sql(GAPS).fetchall()

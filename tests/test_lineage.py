@@ -1,0 +1,203 @@
+"""What is made of a database that was restored from a backup: whose sending is in doubt, what still works, what is kept."""
+
+import json
+from contextlib import contextmanager
+
+import pytest
+from click.testing import CliRunner
+
+from handlers.cli import posthorn
+from platforms.base import Absent, Published
+from storage import posts
+from storage.lineage import PREFIX, Lineage, gaps
+from storage.objects import StoreUnavailable
+from storage.models import User
+from storage.people import begin_session, new_link
+from tests.delivery import DONE, ERROR, Told, _bind
+from tests.delivery import address, desk, whole_desk  # fixtures
+
+
+class Memory(dict):
+    """A store that remembers names, or is away."""
+
+    away = False
+
+    def list(self, prefix):
+        if self.away:
+            raise StoreUnavailable("the object store cannot be reached")
+        return [(key, 1, None) for key in sorted(self) if key.startswith(prefix)]
+
+    def put(self, key, file, size, content_type):
+        self[key] = file.read()
+
+    delete = dict.pop
+
+
+@pytest.fixture
+def memory():
+    return Memory()
+
+
+@pytest.fixture
+def history(desk, memory):
+    desk.sql("DELETE FROM lineages")
+    desk.sql("INSERT INTO lineages (begun_at, seen_at) VALUES (now() - interval '9 days', now() - interval '2 hours')")
+    return Lineage(memory, ERROR)
+
+
+def elsewhere(desk):
+    desk.sql("UPDATE lineages SET place = 'elsewhere'")
+
+
+@pytest.fixture
+def targets(desk):
+    """One in each state that a backup may hold it in, and those that nobody can have sent since."""
+    names = ("due", "put off", "preparing", "sending", "processing", "unconfirmed", "not due", "given up", "published",
+             "of the sandbox")
+    found = {name: desk.target(desk.account()) for name in names}
+    due, ahead = "now() - interval '3 hours'", "now() + interval '1 hour'"
+    with as_left_there(desk):
+        desk.move(found["due"], due_at=due)
+        desk.move(found["put off"], due_at=due, next_at=ahead, tries=3)
+        for stage in ("preparing", "sending", "processing"):
+            desk.move(found[stage], status="'publishing'", stage=f"'{stage}'", leased_until=ahead, sending_at=due, fence=4)
+        desk.move(found["unconfirmed"], status="'unconfirmed'", sending_at=due, looks=3)
+        desk.move(found["not due"], due_at=ahead, next_at=ahead)
+        desk.move(found["given up"], status="'unconfirmed'", next_at=None, sending_at=due)
+        desk.move(found["published"], status="'published'", next_at=None, url="'x'", finished_at=due)
+        desk.move(found["of the sandbox"], mode="'test'")
+    return found
+
+
+@contextmanager
+def as_left_there(desk):
+    """As tests.service.as_left, on the connection of the desk."""
+    desk.sql("SET session_replication_role = replica")
+    yield
+    desk.sql("RESET session_replication_role")
+
+
+def test_what_may_have_been_sent_is_in_doubt_and_nothing_else(desk, history, targets):
+    others = {name: desk.row(targets[name]) for name in ("not due", "given up", "published", "of the sandbox")}
+    elsewhere(desk)
+    assert history.verify().doubtful == 6
+    assert history.verify() is None
+    for name, target in targets.items():
+        row = desk.row(target)
+        if name in others:
+            assert (row.status, row.fence, row.restored) == (others[name].status, others[name].fence, False)
+            continue
+        assert (row.status, row.stage, row.leased_until, row.restored) == ("unconfirmed", None, None, True), name
+        assert row.next_in <= 0 and row.fence >= 1_000_000 and row.error == ERROR and row.looks == 0
+        since = desk.sql("SELECT min(seen_at) FROM lineages")[0][0]     # nobody knows when since
+        assert row.sending_at == since if name in ("due", "put off") else row.sending_at < since
+
+
+def test_nothing_is_in_doubt_where_the_journal_only_grew(desk, history, memory, targets):
+    for _ in range(2):
+        assert history.verify() is None
+        desk.sql("UPDATE lineages SET seen_at = now() - interval '1 minute'")
+        desk.sql("INSERT INTO attempts (team_id, target_id, fence, step) VALUES ('t', 't', 1, 'sending')")
+        history.mark()
+        assert len(memory) == 1
+    assert Lineage(memory, ERROR).verify() is None and desk.row(targets["due"]).status == "scheduled"
+    memory.away = True
+    history.mark()
+    assert Lineage(memory, ERROR).verify() is None      # and it is said
+
+
+def test_a_journal_that_ends_before_what_the_store_remembers(desk, history, memory, targets):
+    assert history.verify() is None
+    [[lineage]] = desk.sql("SELECT id FROM lineages")
+    memory[f"{PREFIX}{lineage}/{10 ** 12:020}"] = b"."
+    assert history.is_restored() and Lineage(memory, ERROR).verify().doubtful == 6 and not history.is_restored()
+    desk.sql("UPDATE lineages SET seen_at = now() - interval '1 minute'")
+    before = desk.sql("SELECT id, seen_at FROM lineages ORDER BY begun_at")
+    history.mark()                          # by a worker that has not heard of it
+    assert desk.sql("SELECT id, seen_at FROM lineages ORDER BY begun_at") == before
+    history.mark()
+    assert any(key.startswith(f"{PREFIX}{before[1][0]}/") for key in memory)
+
+
+def test_two_that_notice_it_at_once_begin_one_history(desk, history, targets):
+    elsewhere(desk)
+    [[lineage]] = desk.sql("SELECT id FROM lineages")
+    assert history.begin_anew(lineage).doubtful == 6 and history.begin_anew(lineage) is None
+    [(_, seen_at), (begun_at, _)] = desk.sql("SELECT begun_at, seen_at FROM lineages ORDER BY begun_at")
+    with desk._connected():
+        assert gaps() == [(seen_at, begun_at)]
+
+
+def test_what_works_once_works_no_more(desk, history):
+    with desk._connected():
+        user = User.get(User.team_id == desk.team.id)
+        begin_session(user, "link", "here")
+        new_link(user)
+    elsewhere(desk)
+    history.verify()
+    assert desk.sql("SELECT (SELECT count(*) FROM sessions), (SELECT count(*) FROM sign_in_links)") == [(0, 0)]
+    assert desk.sql("SELECT actor FROM audit WHERE action = 'database.restored' ORDER BY id DESC LIMIT 1") == [("worker",)]
+
+
+def in_doubt(desk, history, network, receipt="{}", options=None):
+    """What becomes of a target that was in the backup once the network was asked."""
+    target = desk.target(desk.account(), options=options)
+    desk.sql("UPDATE targets SET receipt = %s WHERE id = %s", receipt, target)
+    elsewhere(desk)
+    history.verify()
+    desk.run(desk.publisher(network))
+    return desk.row(target)
+
+
+def test_an_absence_by_a_lost_receipt_is_no_proof(desk, history):
+    network = Told(find=[Absent()], find_retries=True)
+    row = in_doubt(desk, history, network)
+    assert (row.status, row.looks, network.verbs()) == ("unconfirmed", 1, ["find"])
+
+
+def test_what_follows_a_post_that_was_found_is_not_made_again(desk, history):
+    network = Told(find=[Published("7", "https://told.example/7")])
+    row = in_doubt(desk, history, network, options={"firstComment": "hello"})
+    assert (row.status, row.platform_post_id, row.error["retryable"], network.verbs()) == ("published", "7", False, ["find"])
+
+
+def test_a_post_that_was_public_in_the_backup_needs_no_look(desk, history):
+    network, public = Told(), {"public": {"id": "8", "url": "https://told.example/8"}}
+    row = in_doubt(desk, history, network, receipt=json.dumps(public), options={"firstComment": "hello"})
+    assert (row.status, row.platform_post_id, "restored from a backup" in row.error["message"], network.verbs()) == (
+        "published", "8", True, [])
+
+
+def test_a_person_who_looked_may_have_it_sent_again_with_all_that_follows(desk, history):
+    network = Told(find=[None], publish=[DONE], follow=[[]])
+    target = in_doubt(desk, history, network, options={"firstComment": "hello"})
+    with desk._connected():
+        posts.retry(posts.Post.get_by_id(target.post_id), include_unconfirmed=True)
+    for _ in range(2):
+        desk.run(desk.publisher(network), target.id)
+    assert desk.row(target.id).status == "published" and network.verbs() == ["find", "prepare", "publish", "follow"]
+
+
+# The command.
+
+@pytest.fixture
+def typed(environ, address, desk):
+    def of(*arguments):
+        done = CliRunner().invoke(posthorn, arguments, env={**environ, "DATABASE_URL": address})
+        _bind(address)
+        return done.exit_code, done.output
+    return of
+
+
+def test_the_command_does_what_a_worker_would(desk, history, targets, typed):
+    assert typed("media", "sweep", "--dry-run")[0] == 0
+    elsewhere(desk)
+    assert typed("media", "sweep") == (1, "Error: this database was restored from a backup: run `posthorn restored` first\n")
+    status, said = typed("restored")
+    assert status == 0 and said.startswith("6 targets may have been sent since ") and desk.row(targets["due"]).restored
+
+
+def test_a_database_that_was_only_moved_publishes_what_is_due(desk, history, targets, typed):
+    elsewhere(desk)
+    assert typed("restored", "--moved") == (0, "the place of the database is noted\n")
+    assert not desk.row(targets["due"]).restored and history.verify() is None
