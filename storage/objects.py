@@ -31,6 +31,7 @@ CONNECTIONS = 80        # kept open: one for each reader of files (handlers/file
 PUT_SECONDS = 3600      # that one upload of ours may take until it has begun
 PLAIN = ("", "identity", "aws-chunked")     # the last is how minio-py and others send, and not how anything is stored
 NO_PAGES, ADMIT = "the object store lets no web page upload", "allow PUT from all origins there"
+NO_CONDITION = "the object store cannot be used: it knows no If-None-Match, without which one upload could replace another"
 NO_S3 = "what answers in place of the object store does not speak S3"
 PIECE = 1 << 18         # bytes in memory of a file on its way into the store
 
@@ -109,6 +110,8 @@ class Objects:
         found = []
         with self._trial(as_others) as (key, url, headers):
             exact = self._asked("PUT", url, headers, b".").status
+            if exact == 501:
+                raise StoreUnavailable(f"{NO_CONDITION} (status 501)")
             if exact != 200:
                 raise StoreUnavailable(f"the object store refuses uploads through signed URLs (status {exact})")
             if self._asked("PUT", url, headers, b".").status == 200:

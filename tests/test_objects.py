@@ -332,6 +332,16 @@ class Open(Careless):
         self.end_headers()
 
 
+class Old(Careless):
+    """A store that knows no conditions, as Swift 2.30 and Backblaze B2 are."""
+
+    def do_PUT(self):
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.send_response(501 if "If-None-Match" in self.headers else 200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+
 class Refusing(Careless):
     """A store that refuses what is signed in the URL."""
 
@@ -374,6 +384,11 @@ def test_pages_that_are_not_admitted_all_the_way(change):
 
 def test_prepare_fails_where_nothing_can_be_uploaded():
     with serving(Refusing) as objects, pytest.raises(StoreUnavailable, match="refuses uploads"):
+        objects.prepare()
+
+
+def test_prepare_fails_where_one_upload_could_replace_another_for_want_of_conditions():
+    with serving(Old) as objects, pytest.raises(StoreUnavailable, match="knows no If-None-Match"):
         objects.prepare()
 
 
