@@ -22,6 +22,7 @@ from handlers.contract import Contract
 from handlers.errors import ApiError, ExternalServiceError, NotFound, ServiceUnavailable
 from handlers.exchange import exchange_of
 from handlers.gate import Gate, Paths
+from handlers.observe import Observe
 from handlers.origins import Origins
 from handlers.pages import METHODS, Pages
 from handlers.proxies import Proxies
@@ -61,6 +62,7 @@ def _layers(contract, config, services):
     return [
         functools.partial(Proxies, trusted=config.trusted_proxies),
         Gate,
+        functools.partial(Observe, paths=beside),
         functools.partial(Origins, allowed=config.cors_origins, methods=methods),
         functools.partial(ServerErrorMiddleware, handler=_answer_error),
         ExceptionMiddleware,
@@ -86,7 +88,7 @@ async def _answer_error(request, error):
     exchange = exchange_of(request.scope)
     known = _known(error)
     if known is None:
-        log.error("request %s failed", exchange.request_id, exc_info=error)
+        log.error("request failed", exc_info=error)
         known = ApiError("something went wrong on our side; the request id finds it in the logs")
     answer = failure(known, exchange.request_id)
     return ConnexionResponse(status_code=answer.status, content_type="application/json", body=answer.body, headers=answer.headers)

@@ -2,5 +2,10 @@
 
 from handlers.app import create_app
 from handlers.config import Config, environment
+from handlers.scrapes import serve_api
+from handlers.telemetry import start
 
-app = create_app(Config.from_env(environment()))
+config = Config.from_env(environment())
+start(config, "api")
+app = create_app(config)
+serve_api(config)

@@ -19,6 +19,7 @@ from handlers.exchange import exchange_of
 from handlers.idempotency import PATIENCE, Once, Overtaken
 from handlers.incoming import read
 from handlers.responses import failure
+from storage import ids
 from storage.database import with_connection
 
 
@@ -49,6 +50,7 @@ class Call:
         self._wanted = frozenset(inspect.signature(handler).parameters)
 
     async def __call__(self, scope, receive, send):
+        exchange_of(scope).operation = self._operation
         answer = self._handler() if self._operation.public else await self._answer(scope, receive)
         await Response(answer.body, answer.status, answer.headers, "application/json")(scope, receive, send)
 
@@ -61,6 +63,7 @@ class Call:
     def _run(self, exchange, token, incoming):
         with with_connection():
             self._security.admit(exchange, self._operation, token, incoming.scope)
+            ids.add(team_id=exchange.caller.team_id)
             body, values = incoming.body(), incoming.values()
             given = {_argument(name): value for name, value in values.items()}
             given |= {"caller": exchange.caller, "body": body, "services": self._services, "presence": exchange.presence,

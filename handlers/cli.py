@@ -7,7 +7,8 @@ from importlib.metadata import version
 import click
 from peewee import ProgrammingError
 
-from handlers.config import ConfigError
+from handlers.config import ConfigError, LogSettings, environment
+from handlers.logs import set_up
 from storage.database import DatabaseAway, is_unmigrated
 from storage.embedded import StartFailed
 from storage.objects import StoreUnavailable
@@ -44,6 +45,7 @@ def posthorn():
 def main():
     """The console script: expected trouble is one sentence on stderr and exit status 1."""
     try:
+        set_up(LogSettings.from_env(environment()))
         posthorn()
     except (ConfigError, StartFailed) as error:
         sys.exit(f"posthorn: {error}")

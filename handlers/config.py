@@ -9,8 +9,13 @@ from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from handlers.redaction import secrets_of
+
 FILES = "/media"        # below POSTHORN_BASE_URL: where the API itself serves files
 CREDENTIALS = ("keys", "environment", "instance")
+
+FIGURES = "PROMETHEUS_MULTIPROC_DIR"     # read by prometheus_client as well, when a process first imports it
+LEVELS = ("info", "debug", "warning", "error")
 
 LEFT = "running.env"    # in the data directory of `posthorn up`, readable by its owner alone
 
@@ -24,6 +29,23 @@ HTTP_HEADERS = {"host", "connection", "content-length", "content-type", "content
 
 class ConfigError(Exception):
     """A setting is missing or cannot be read; the sentence names the variable, never its value."""
+
+
+@dataclass(frozen=True)
+class LogSettings:
+    """How a process logs; read apart from all else, since commands log that need no other setting."""
+
+    format: str     # auto: text where stderr is a terminal, JSON elsewhere
+    level: str
+    access: bool    # a line for each request
+    secrets: tuple[str, ...] = field(repr=False)    # what no line may hold
+
+    @classmethod
+    def from_env(cls, environ: Mapping[str, str]) -> "LogSettings":
+        """Reads them. Raises ConfigError naming the first variable that is wrong."""
+        env = _Env(environ)
+        return cls(env.one_of("POSTHORN_LOG_FORMAT", ("auto", "json", "text")), env.one_of("POSTHORN_LOG_LEVEL", LEVELS),
+                   env.one_of("POSTHORN_ACCESS_LOG", ("1", "0")) == "1", tuple(secrets_of(environ)))
 
 
 @dataclass(frozen=True)
@@ -68,6 +90,9 @@ class Config:
     worker_threads: int
     metrics_host: str
     metrics_port: int | None
+    api_metrics_port: int | None
+    api_figures: Path | None    # what `posthorn serve` gives its processes
+    otlp_url: str | None
     validate_responses: bool
     platforms: dict[str, dict[str, str]] = field(repr=False)
 
@@ -116,7 +141,10 @@ class Config:
             api_connections=env.number("POSTHORN_API_CONNECTIONS", 20),
             worker_threads=env.number("POSTHORN_WORKER_THREADS", 64),
             metrics_host=env.text("POSTHORN_METRICS_HOST", "127.0.0.1"),
-            metrics_port=env.number("POSTHORN_METRICS_PORT", None),
+            metrics_port=env.number("POSTHORN_METRICS_PORT", None, most=65_535),
+            api_metrics_port=env.port("POSTHORN_API_METRICS_PORT", unlike="POSTHORN_METRICS_PORT"),
+            api_figures=env.path(FIGURES),
+            otlp_url=env.url("POSTHORN_OTLP_URL", None) or env.url("OTEL_EXPORTER_OTLP_ENDPOINT", None),
             validate_responses=env.text("POSTHORN_VALIDATE_RESPONSES", "") == "1",
             platforms=env.sections(),
         )
@@ -181,6 +209,17 @@ class _Env:
         if not value.isascii() or not value.isdigit() or not least <= int(value) <= most:
             raise ConfigError(f"{name} must be a whole number from {least} to {most}")
         return int(value)
+
+    def path(self, name):
+        value = self.text(name, None)
+        return value and Path(value)
+
+    def port(self, name, unlike):
+        """One that is not that of the setting `unlike`: both may listen on one machine."""
+        value = self.number(name, None, most=65_535)
+        if value is not None and value == self.number(unlike, None):
+            raise ConfigError(f"{name} and {unlike} must be two ports")
+        return value
 
     def one_of(self, name, choices):
         """The first is the default."""

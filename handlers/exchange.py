@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from handlers.contract import Operation
 from platforms.chat import Presence
 from storage.buckets import Allowance
 from storage.keys import Caller
@@ -11,12 +12,13 @@ KEY = "posthorn.exchange"
 
 @dataclass
 class Exchange:
-    """Filled in by each layer in turn: gate (id), security (caller, allowance)."""
+    """Filled in by each layer in turn: gate (id), calls (operation), security (caller, allowance)."""
 
     request_id: str
     caller: Caller | None = None
     allowance: Allowance | None = None
     presence: Presence = field(default_factory=Presence)
+    operation: Operation | None = None
 
 
 def exchange_of(scope) -> Exchange:

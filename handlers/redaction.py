@@ -1,6 +1,5 @@
 """What goes into a log without what opens anything: a net below the care that is taken where lines are written."""
 
-import logging
 import re
 from collections.abc import Iterable, Mapping
 
@@ -20,21 +19,13 @@ PATTERNS = [(re.compile(pattern), replacement) for pattern, replacement in (
 )]
 
 
-class Redacting(logging.Formatter):
-    """Leaves out whatever looks like a credential, and the `secrets` as they are."""
-
-    def __init__(self, *arguments, secrets: Iterable[str] = ()):
-        super().__init__(*arguments)
-        self._secrets = tuple(secrets)
-
-    def format(self, record):
-        """Called by logging."""
-        line = super().format(record)
-        for secret in self._secrets:
-            line = line.replace(secret, GONE)
-        for pattern, replacement in PATTERNS:
-            line = pattern.sub(replacement, line)
-        return line
+def redacted(text: str, secrets: Iterable[str] = ()) -> str:
+    """`text` without whatever looks like a credential, and without the `secrets` as they are."""
+    for secret in secrets:
+        text = text.replace(secret, GONE)
+    for pattern, replacement in PATTERNS:
+        text = pattern.sub(replacement, text)
+    return text
 
 
 def secrets_of(environ: Mapping[str, str]) -> list[str]:

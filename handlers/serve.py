@@ -3,16 +3,20 @@
 The process that watches over the others imports none of the application: it stays small, and a reload takes new code.
 """
 
+import os
+import shutil
+import tempfile
+from contextlib import contextmanager
+
 import click
 from gunicorn.app.base import BaseApplication
 from gunicorn.glogging import Logger
 from gunicorn.util import import_app
 from uvicorn_worker import UvicornWorker
 
-from handlers.config import Config, environment
-from handlers.process import end_with_parent, settle
-from handlers.redaction import Redacting, secrets_of
-
+from handlers.config import FIGURES, Config, ConfigError, LogSettings, environment
+from handlers.logs import formatter
+from handlers.process import end_with_parent
 
 class ApiWorker(UvicornWorker):
     """One process of the API."""
@@ -36,13 +40,15 @@ class Log(Logger):
         """Called by gunicorn."""
         super().setup(cfg)
         for handler in self.error_log.handlers:
-            handler.setFormatter(Redacting(self.error_fmt, self.datefmt, secrets=secrets_of(environment())))
+            handler.setFormatter(formatter(LogSettings.from_env(environment())))
 
 
 class Api(BaseApplication):
     """gunicorn with our settings; it reads no configuration file and no command line."""
 
-    def __init__(self, config: Config, host: str, port: int):
+    def __init__(self, config: Config, host: str, port: int, folder: str | None = None):
+        """`folder`: where its processes keep their figures for each other (handlers/scrapes.py)."""
+        self.folder = folder
         self.config, self.bind = config, f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         super().__init__()
 
@@ -50,7 +56,7 @@ class Api(BaseApplication):
         """Called by gunicorn."""
         settings = {"bind": self.bind, "workers": self.config.api_processes, "worker_class": "handlers.serve.ApiWorker",
                     "timeout": 60, "graceful_timeout": 25, "keepalive": 75, "loglevel": "warning", "logger_class": Log,
-                    "control_socket_disable": True}
+                    "control_socket_disable": True, "raw_env": [f"{FIGURES}={self.folder}"] if self.folder else []}
         for name, value in settings.items():
             self.cfg.set(name, value)
 
@@ -59,11 +65,32 @@ class Api(BaseApplication):
         return import_app("handlers.asgi:app")
 
 
+@contextmanager
+def figures(config):
+    """The folder for the figures of the processes, gone in the end; None where nobody asks for them."""
+    if config.api_metrics_port is None:
+        yield None
+        return
+    watcher = os.getpid()
+    try:
+        folder = tempfile.mkdtemp(prefix="posthorn-metrics-")
+    except OSError:
+        raise ConfigError("POSTHORN_API_METRICS_PORT needs a folder for temporary files that can be written (TMPDIR)") from None
+    try:
+        yield folder
+    finally:
+        if os.getpid() == watcher:      # its forks come by here as well
+            shutil.rmtree(folder, ignore_errors=True)
+
+
 @click.command("serve")
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option("--port", type=click.IntRange(1, 65535), default=8080, show_default=True, help="The port to listen on.")
-@click.option("--end-with-parent", is_flag=True, hidden=True)
-def command(host, port, end_with_parent):
+@click.option("--end-with-parent", "tied", is_flag=True, hidden=True)
+def command(host, port, tied):
     """Run the API alone."""
-    settle(end_with_parent)
-    Api(Config.from_env(environment()), host, port).run()
+    if tied:
+        end_with_parent()
+    config = Config.from_env(environment())
+    with figures(config) as folder:
+        Api(config, host, port, folder).run()

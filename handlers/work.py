@@ -5,11 +5,12 @@ import signal
 
 import click
 
+from handlers import telemetry
 from handlers.config import Config, environment
-from handlers.process import settle
+from handlers.process import end_with_parent
+from handlers.scrapes import serve_worker
 from handlers.services import build
 from handlers.stores import keep, lineage, sweep
-from platforms import metrics
 from platforms.publisher import Publisher
 from platforms.worker import Worker
 from storage.database import DatabaseAway
@@ -42,15 +43,16 @@ class _Chore:
 
 
 @click.command("worker")
-@click.option("--end-with-parent", is_flag=True, hidden=True)
-def command(end_with_parent):
+@click.option("--end-with-parent", "tied", is_flag=True, hidden=True)
+def command(tied):
     """Run a worker: it publishes what is due. Run as many as you like."""
-    settle(end_with_parent)
+    if tied:
+        end_with_parent()
     config = Config.from_env(environment())
     services = build(config, connections=min(config.worker_threads, MOST - SPARE) + SPARE)
+    telemetry.start(config, "worker")
     publisher = Publisher(services.platforms, services.vault, services.objects)
-    if config.metrics_port is not None:
-        metrics.serve(config.metrics_port, config.metrics_host, publisher.breakers)
+    serve_worker(config, publisher.breakers)
     worker = Worker(publisher, config.database_url, threads=config.worker_threads, chore=_Chore(config, services.objects),
                     keep=keep(config), lineage=lineage(services.objects))
     for number in (signal.SIGINT, signal.SIGTERM):

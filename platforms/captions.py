@@ -7,8 +7,11 @@ from platforms.base import Content
 from platforms.chat import REFUSED, Bill, Chat, ModelFailed, Presence, count_tokens
 from platforms.cleaning import clean, refuses
 from platforms.cutting import cut
+from platforms.metrics import CAPTION_SECONDS, CAPTION_TOKENS, CAPTIONS
 from platforms.sandbox_captions import sandbox_text
 from platforms.text import graphemes
+from storage import tracing
+from storage.figures import timed
 
 DEFAULT_LIMIT = 2000        # graphemes, where no platform is named
 TINY = 4                    # characters that a caption has at least when it stands in for a longer one
@@ -48,10 +51,13 @@ class CaptionModel:
             raise ModelFailed(f"no caption model is configured: set {self._missing}")
         work = _Work(self._chat, topic, platform, _question(topic, platform, tone, language), presence or Presence())
         try:
-            text = work.text()
+            with tracing.span("caption"), timed(CAPTIONS, CAPTION_SECONDS, known=(ModelFailed,), good="written"):
+                text = work.text()
         except ModelFailed as error:
             error.tokens_used = work.bill.tokens
             raise
+        finally:
+            CAPTION_TOKENS.inc(work.bill.tokens)
         return WrittenCaption(text, work.bill.tokens, work.bill.estimated)
 
 

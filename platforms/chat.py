@@ -15,8 +15,10 @@ from time import monotonic
 import toktok
 
 from platforms.http import retry_after
+from platforms.metrics import MODEL_ANSWERS
 from storage import urls
 from storage.fetch import Broken, Fetcher, FetchError, Timeouts, TooLarge, Unreachable
+from storage.figures import word
 
 ANSWER_CAP = 1_048_576      # bytes of a model's answer that are read
 TRIES = 5
@@ -168,11 +170,14 @@ class Chat:
             with self._open(body, deadline, presence) as response:
                 begun = True
                 raw = _read(response)
-        except TooLarge:
+        except TooLarge as error:
+            MODEL_ANSWERS.labels(word(error)).inc()
             bill.guess(messages)
             raise ModelFailed("the caption model answered too much") from None
         except FetchError as error:
+            MODEL_ANSWERS.labels(word(error)).inc()
             raise self._unanswered(error, begun, messages, deadline, presence, bill) from None
+        MODEL_ANSWERS.labels(f"{response.status // 100}xx").inc()
         if response.status != 200:
             raise _refusal(response.status, raw, response.headers)
         answer = _parsed(raw)

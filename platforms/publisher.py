@@ -16,10 +16,14 @@ from platforms.errors import Disconnected, OurFault, PlatformError, Unavailable,
 from platforms.metrics import count
 from platforms.outgoing import Outgoing
 from platforms.pacing import CRASHES, next_look, pause, spread
-from storage import queue
+from storage import queue, tracing
 from storage.database import DatabaseAway, insist
+from storage.ids import about
 
 UNCONFIRMED = Unconfirmed("the platform did not confirm; the post may have been published")
+
+SPANS = {"preparing": "publish", "processing": "check", None: "look"}     # by the stage in which a target is taken in hand
+LEVELS = {queue.start_sending: logging.DEBUG, queue.keep: logging.DEBUG}  # steps on the way to what is told at "info"
 
 log = logging.getLogger("posthorn.publisher")
 
@@ -38,6 +42,12 @@ class Publisher(Aftermath):
 
     def run(self, job: queue.Job) -> None:
         """Takes `job` as far as it goes now, and writes down how far that was. Raises nothing."""
+        told = {"posthorn.platform": job.platform, "posthorn.mode": job.mode, "posthorn.target_id": job.id}
+        with (about(request_id=job.request_id, target_id=job.id, team_id=job.team_id),
+              tracing.span(SPANS[job.stage], told, parent=job.traceparent)):
+            self._run(job)
+
+    def _run(self, job):
         try:
             connector = self._platforms.connector(job.platform, job.mode)
             steps = {"preparing": self._publish, "processing": self._check, None: self._look}
@@ -57,7 +67,8 @@ class Publisher(Aftermath):
         try:
             account = self._accounts.usable(job.account, connector)
             content = self._content(job, connector, account)
-            receipt = self._prepare(job, connector, account, content)
+            with tracing.span("prepare", {"posthorn.platform": job.platform}):
+                receipt = self._prepare(job, connector, account, content)
         except PlatformError as error:
             return self._not_sent(job, connector, error)
         except DatabaseAway:
@@ -67,7 +78,8 @@ class Publisher(Aftermath):
             return self._not_sent(job, connector, OurFault("preparing this post failed on our side"))
         if receipt is None or not self._record(queue.start_sending, job):
             return None
-        return self._send(job, connector, account, content, receipt)
+        with tracing.span("send", {"posthorn.platform": job.platform}):
+            return self._send(job, connector, account, content, receipt)
 
     def _leave_alone(self, job, connector, wait):
         """The network has not answered for a while; no call is made until its breaker lets one through."""
@@ -198,6 +210,8 @@ class Publisher(Aftermath):
         ours = insist(partial(move, job, *values, **named))
         if ours:
             count(job, move.__name__)
+            tracing.note({"posthorn.outcome": move.__name__})
+            log.log(LEVELS.get(move, logging.INFO), "%s: %s", job.platform, move.__name__)
         else:
             log.warning("target %s: came too late with %s; somebody else has it", job.id, move.__name__)
         return ours

@@ -26,10 +26,13 @@ STUBBORN = 120                  # tries, half a second apart, to write down what
 BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
-
 class Pool(PooledPostgresqlDatabase):
     """Peewee's pool, but a connection is handed out without asking the server whether it lives: that costs every request a
     round trip."""
+
+    @staticmethod
+    def told(number: int) -> None:
+        """Called with the number of connections in use whenever it changes; another function may be put in its place."""
 
     def _is_closed(self, conn):
         if conn.closed:
@@ -37,6 +40,15 @@ class Pool(PooledPostgresqlDatabase):
         idle = select.poll()
         idle.register(conn.fileno(), select.POLLIN)
         return bool(idle.poll(0))       # an idle connection has nothing to say but that its server has ended it
+
+    def _connect(self):
+        connection = super()._connect()
+        self.told(len(self._in_use))
+        return connection
+
+    def _close(self, conn, close_conn=False):
+        super()._close(conn, close_conn)
+        self.told(len(self._in_use))
 
 
 database = Pool(None)

@@ -16,6 +16,7 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 
 from storage import urls
 from storage.addresses import connect, is_own, is_public, system_addresses
+from storage.figures import watched
 from storage.lookups import Exhausted, Lookups
 from storage.wire import CHUNK, Wire, seconds_left
 
@@ -95,7 +96,7 @@ class Response:
         self.status = raw.status
         self.headers = HTTPHeaderDict(raw.msg.items())
         self.url = str(url)
-        self._raw = raw
+        self._raw, self.taken = raw, 0      # bytes of the body that were read
 
     def read(self, max_bytes):
         """The whole body. Raises TooLarge when it is over `max_bytes`, Broken when it does not arrive whole and in time."""
@@ -111,6 +112,7 @@ class Response:
         taken = 0
         while piece := self._piece(min(CHUNK, max_bytes + 1 - taken)):
             taken += len(piece)
+            self.taken = taken
             if taken > max_bytes:
                 raise TooLarge("the body is too large")
             yield piece
@@ -139,6 +141,7 @@ class Fetcher:
         self._lookups, self._refuse = Lookups(resolve), refuse
         self._ssl_context = ssl_context or ssl.create_default_context()
 
+    @watched(FetchError)
     @contextmanager
     def open(self, method, url, *, headers=None, body=None, ports=WEB_PORTS, timeouts=Timeouts(), connected=None):
         """Context manager: sends one request exactly once, follows no redirect, and gives the Response.

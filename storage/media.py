@@ -10,6 +10,7 @@ from pathlib import Path
 import puremagic
 
 from storage import children, signatures
+from storage.figures import LOOK_SECONDS, LOOKS, timed
 
 TYPES = {
     "image/jpeg": "jpg",
@@ -74,6 +75,11 @@ def examine(file):
     The structure is read by a child process with limits on time and memory. Raises NotMedia where it cannot read the file
     within them, Unfinished where this machine gave it no time, and RuntimeError where it failed through no fault of the file.
     """
+    with timed(LOOKS, LOOK_SECONDS, known=(NotMedia, Unfinished), good="media"):
+        return _examine(file)
+
+
+def _examine(file):
     file.flush()
     head, size = os.pread(file.fileno(), HEAD_BYTES, 0), os.fstat(file.fileno()).st_size
     mime_type = sniff(head)

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from peewee import SQL, BigIntegerField, BooleanField, IntegerField, Model, TextField, Tuple, fn
 from playhouse.postgres_ext import BinaryJSONField, DateTimeTZField
 
+from storage import tracing
 from storage.database import database, new_id, ring
+from storage.ids import known
 from storage.models import Account, Media, Owned, Row
 
 # Conflicts with the lock under which storage.sweep removes a file that the posts known to it have done with.
@@ -68,6 +70,8 @@ class Target(Row):
     begun_at = DateTimeTZField(null=True)
     sending_at = DateTimeTZField(null=True)
     finished_at = DateTimeTZField(null=True)
+    request_id = TextField(null=True)
+    traceparent = TextField(null=True)
 
     class Meta:
         table_name = "targets"
@@ -147,12 +151,12 @@ def create(caller, *, client_id, caption, schedule_at, targets):
     """
     post = Post.add(team_id=caller.team_id, mode=caller.mode, user_id=caller.user_id, client_id=client_id,
                     caption=caption, schedule_at=schedule_at)
-    due = _due(schedule_at)
+    due, by = _due(schedule_at), {"request_id": known().get("request_id"), "traceparent": tracing.traceparent()}
     rows = [{"id": new_id(Target.prefix), "team_id": caller.team_id, "mode": caller.mode, "post_id": post.id, "position": position,
              "platform": new.platform, "asked_type": new.asked_type, "post_type": new.post_type, "account_id": new.account_id,
              "caption": caption if new.caption is None else new.caption, "own_caption": new.caption is not None,
              "own_media": new.own_media, "has_media": bool(new.media), "options": new.options, "status": "scheduled",
-             "due_at": due, "next_at": due} for position, new in enumerate(targets)]
+             "due_at": due, "next_at": due, **by} for position, new in enumerate(targets)]
     Target.insert_many(rows).execute()
     _attach(post, [(row["id"], new.media) for row, new in zip(rows, targets, strict=True)])
     ring()

@@ -58,7 +58,7 @@ RETURNING targets.id, targets.team_id, targets.mode, targets.platform, targets.p
     targets.refreshed, targets.asked_again, targets.receipt, extract(epoch FROM clock_timestamp() - targets.due_at)::float,
     extract(epoch FROM clock_timestamp() - targets.begun_at)::float,
     extract(epoch FROM clock_timestamp() - targets.sending_at)::float, targets.has_media, targets.restored,
-    account_status, host, platform_id, username, credentials
+    request_id, traceparent, account_status, host, platform_id, username, credentials
 """
 
 # A target that was being prepared starts over from its receipt; one that was being sent may be public. What workers die of again
@@ -138,6 +138,8 @@ class Job:
     restored: bool                          # the database was: it may have been sent, with another receipt than this
     account: Account | None = field(repr=False)     # None: the sandbox
     claimed_at: float = field(default_factory=time.monotonic)
+    request_id: str | None = None           # of the request that asked for it, and where traced the span of that
+    traceparent: str | None = None
 
     @property
     def server(self) -> tuple[str, str]:
@@ -300,8 +302,8 @@ def _move(job, changes="", after=None, **values):
 
 
 def _job(row):
-    *target, status, host, platform_id, username, credentials = row
-    job = Job(*target, account=None)
+    *target, request_id, traceparent, status, host, platform_id, username, credentials = row
+    job = Job(*target, account=None, request_id=request_id, traceparent=traceparent)
     if job.account_id is None:
         return job
     account = Account(id=job.account_id, team_id=job.team_id, platform=job.platform, host=host, platform_id=platform_id,

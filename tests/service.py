@@ -60,7 +60,7 @@ def environment(database_url, store, **more):
             "S3_ACCESS_KEY": store.access_key, "S3_SECRET_KEY": store.secret_key, "S3_BUCKET": store.bucket,
             "S3_REGION": store.region, "S3_PUBLIC_URL": store.public_url,
             "POSTHORN_SECRET_KEYS": new_key(), "POSTHORN_VALIDATE_RESPONSES": "1", "POSTHORN_RATE_LIMIT": "100000",
-            "POSTHORN_FAILED_CREDENTIALS_LIMIT": "100000", **more}
+            "POSTHORN_FAILED_CREDENTIALS_LIMIT": "100000", "POSTHORN_LOG_FORMAT": "text", **more}
 
 
 class Process:

@@ -1,0 +1,125 @@
+"""How every process of ours logs, API, worker and commands alike: to stderr, for programs one JSON object a line, for people text.
+
+No line holds a secret, and none can be forged: what would break or colour it is written as an escape.
+"""
+
+import logging
+import re
+import sys
+import warnings
+from datetime import UTC, datetime
+from pathlib import Path
+from traceback import extract_tb
+
+import orjson
+
+from handlers.config import ConfigError, LogSettings
+from handlers.redaction import redacted
+from storage import ids
+
+ROOT = Path(__file__).parents[1]
+ACCESS = "posthorn.access"
+# Names of our own errors whose words are safe to show, and needed: they name a setting and never its value.
+SPOKEN = (ConfigError,)
+
+
+def set_up(settings: LogSettings) -> None:
+    """Sends all that is logged in this process to stderr, and what ends it unexpectedly as well."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(formatter(settings))
+    logging.basicConfig(level="WARNING", handlers=[handler], force=True)
+    logging.getLogger("posthorn").setLevel(settings.level.upper())
+    logging.getLogger(ACCESS).disabled = not settings.access
+    logging.getLogger("connexion").setLevel("ERROR")
+    sys.excepthook = _ended
+    # Connexion imports a test client that nobody here uses, and its own dependency complains.
+    warnings.filterwarnings("ignore", message="Using `httpx` with `starlette.testclient`")
+
+
+def formatter(settings: LogSettings) -> logging.Formatter:
+    """What makes a line of a record: text in a terminal, JSON elsewhere, unless the settings say which."""
+    text = settings.format == "text" or settings.format == "auto" and sys.stderr.isatty()
+    return (TextLines if text else JsonLines)(settings.secrets)
+
+
+def _ended(kind, error, trace):
+    logging.getLogger("posthorn").critical("ended by an error that nobody expected", exc_info=(kind, error, trace))
+
+
+class Lines(logging.Formatter):
+    """What both kinds of lines share."""
+
+    def __init__(self, secrets=()):
+        super().__init__()
+        self._secrets = tuple(secrets)
+
+    def clean(self, text: str) -> str:
+        """`text` without secrets, and with escapes for what does not print: ends of lines, colours, changes of direction."""
+        text = redacted(text, self._secrets)
+        return text if text.isprintable() else re.sub(r"[^ -~]", _escape, text)
+
+    def cleaned(self, values: dict) -> dict:
+        """`values` with their texts cleaned; one look at all of them together, since hardly ever there is anything to clean."""
+        texts = " | ".join([value for value in values.values() if isinstance(value, str)])
+        if self.clean(texts) == texts:
+            return values
+        return {name: self.clean(value) if isinstance(value, str) else value for name, value in values.items()}
+
+    def context(self, record) -> dict:
+        """The ids that were known, and what else the line tells by name."""
+        return {**ids.known(), **getattr(record, "fields", {})}
+
+
+class JsonLines(Lines):
+    """One JSON object a line: time, level, logger, message, ids, and of an exception its kind and places."""
+
+    def format(self, record):
+        """Called by logging."""
+        at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        told = self.cleaned({"time": at[:-6] + "Z", "level": record.levelname, "logger": record.name,
+                             "message": record.getMessage(), **self.context(record)})
+        if record.exc_info and record.exc_info[1]:
+            told["exception"] = [{"kind": self.clean(kind), "place": places[-1] if places else None, "trace": places}
+                                 for kind, places in _chain(record.exc_info[1])]
+        return orjson.dumps(told, default=str).decode()
+
+
+class TextLines(Lines):
+    """A line for people, with ids at its end; of an exception its kind and places on lines of their own, further in."""
+
+    def format(self, record):
+        """Called by logging."""
+        at = datetime.fromtimestamp(record.created).astimezone().isoformat(" ", timespec="milliseconds")
+        told = self.cleaned({"message": record.getMessage(), **self.context(record)})
+        line = f"{at} {record.levelname} {record.name}: {told.pop('message')}"
+        if told:
+            line += " [" + " ".join(f"{name}={value}" for name, value in told.items()) + "]"
+        if record.exc_info and record.exc_info[1]:
+            for kind, places in _chain(record.exc_info[1]):
+                line += "".join(f"\n    {place}" for place in places) + f"\n  {self.clean(kind)}"
+        return line
+
+
+def _chain(error):
+    """(kind, places) of an exception and of those that led to it, these first.
+
+    Without its words: a database's hold the values of the row.
+    """
+    found = []
+    while error is not None:
+        kind = f"{type(error).__module__}.{type(error).__qualname__}"
+        said = f": {error}" if isinstance(error, SPOKEN) else ""
+        found.insert(0, (kind + said, [_place(frame) for frame in extract_tb(error.__traceback__)]))
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    return found
+
+
+def _place(frame):
+    path = Path(frame.filename)
+    return f"{path.relative_to(ROOT) if path.is_relative_to(ROOT) else path}:{frame.lineno} in {frame.name}"
+
+
+def _escape(match):
+    """Letters of any script stay as they are."""
+    character = match[0]
+    return character if character.isprintable() else character.encode("unicode_escape").decode()

@@ -1,0 +1,100 @@
+"""Where Prometheus asks: a port of its own in each worker, and one for all processes of an API together.
+
+The processes of an API keep their figures in files of one folder (prometheus_client's multiprocess mode). Whichever of them has the
+port answers for all; when it ends, another takes the port.
+"""
+
+import errno
+import logging
+import os
+import re
+import threading
+import time
+from pathlib import Path
+
+from prometheus_client import REGISTRY, CollectorRegistry, start_http_server
+from prometheus_client.mmap_dict import MmapedDict
+from prometheus_client.multiprocess import MultiProcessCollector
+
+from handlers.config import Config
+from platforms.metrics import QueueCollector
+
+PAUSE = 1.0         # seconds between two tries to get the port
+GONE = "0"          # in the place of a process's number: what all those counted that are gone
+
+log = logging.getLogger("posthorn.metrics")
+
+
+def serve_worker(config: Config, breakers) -> None:
+    """Answers scrapes about this worker and the queue where the settings say so."""
+    if config.metrics_port is None:
+        return
+    REGISTRY.register(QueueCollector(breakers))
+    _serve(config.metrics_port, config.metrics_host, REGISTRY)
+
+
+def serve_api(config: Config) -> None:
+    """Answers scrapes about all processes of this API where the settings say so, or waits until this one is needed for that."""
+    if config.api_metrics_port is None:
+        return
+    registry = CollectorRegistry()
+    registry.register(Together(config.api_figures))
+    _serve(config.api_metrics_port, config.metrics_host, registry)
+
+
+def _serve(port, host, registry):
+    threading.Thread(target=_take, args=(port, host, registry), name="metrics", daemon=True).start()
+
+
+def _take(port, host, registry):
+    """Takes the port as soon as it is free: a process that is ending may have it, or one beside us that answers for us as well."""
+    told = False
+    while True:
+        try:
+            start_http_server(port, host, registry)
+            return
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE and not told:
+                log.error("metrics cannot be asked for on %s port %d: %s", host, port, os.strerror(error.errno or 0))
+                told = True
+            time.sleep(PAUSE)
+
+
+class Together:
+    """The figures of all processes in `folder`, summed; those of a process that is gone are added to one file and go."""
+
+    def __init__(self, folder: Path):
+        self._folder, self._lock = folder, threading.Lock()
+
+    def collect(self):
+        """Called by prometheus_client."""
+        with self._lock:
+            self._bury()
+            return list(MultiProcessCollector(None, self._folder).collect())
+
+    def _bury(self):
+        for path in self._folder.glob("*.db"):
+            kind, pid = re.fullmatch(r"(.+)_(\d+)\.db", path.name).groups()
+            if pid == GONE or _lives(int(pid)):
+                continue
+            if not kind.startswith("gauge"):
+                _add(path, self._folder / f"{kind}_{GONE}.db")
+            path.unlink()
+
+
+def _add(path, grave):
+    """Adds what one process counted to what all counted that are gone."""
+    kept = MmapedDict(str(grave))
+    for key, value, at, _ in MmapedDict.read_all_values_from_file(str(path)):
+        kept.write_value(key, kept.read_value(key)[0] + value, at)
+    kept.close()
+
+
+def _lives(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True

@@ -1,0 +1,182 @@
+"""The figures of the API's processes, summed, and those of fetches, files and captions."""
+
+import io
+import os
+import signal
+import tempfile
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+from prometheus_client import REGISTRY
+
+from handlers.config import Config, ConfigError
+from handlers.serve import figures
+from platforms.captions import CaptionModel
+from platforms.chat import ModelFailed
+from storage.fetch import BadStatus, Fetcher, Refused, TooLarge, Unreachable
+from storage.media import NotMedia
+from storage.media import examine as look
+from tests.links import serving
+from tests.media_corpus import REAL
+from tests.scraping import scraped
+from tests.service import Http, Member, free_port, start_api
+from tests.standins.chat import KEY, MODEL, ChatServer, Reply, error
+
+WISH = {"topic": "bread", "platform": None, "tone": "neutral", "language": "en"}
+
+
+@pytest.fixture
+def service(environ):
+    """An API of two processes that tells its figures: (process, address, port of the figures)."""
+    port = free_port()
+    process, url = start_api({**environ, "POSTHORN_API_METRICS_PORT": str(port), "POSTHORN_METRICS_PORT": str(port + 1),
+                              "POSTHORN_API_PROCESSES": "2"})
+    yield process, url, port
+    process.stop()
+
+
+def counted(port, name="health"):
+    return scraped(port)[0].get(f'posthorn_api_requests_total{{operation="get_{name}",status="2xx"}}', 0)
+
+
+def forks(process):
+    return {child.pid for child in psutil.Process(process.popen.pid).children()}
+
+
+def answering(url, pids, seconds=20):
+    """Asks on fresh connections until each of the processes has answered; returns how often that was."""
+    deadline, asked = time.monotonic() + seconds, 0
+    while time.monotonic() < deadline:
+        asked += 1
+        assert Http(url).get("/v1/health").status == 200
+        if asked >= 20 and all(psutil.pid_exists(pid) for pid in pids):
+            return asked
+    raise AssertionError("the processes did not answer")
+
+
+def test_all_processes_are_counted_together_and_nothing_is_lost_with_one_of_them(service):
+    process, url, port = service
+    before, pids = counted(port), forks(process)
+    asked = answering(url, pids)
+    assert len(pids) == 2 and counted(port) == before + asked
+    file = next(file for pid in pids for file in Path(tempfile.gettempdir()).glob(f"posthorn-metrics-*/counter_{pid}.db"))
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+        deadline = time.monotonic() + 20
+        while (now := forks(process)) & {pid} or len(now) < 2:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+    again = answering(url, forks(process))
+    assert counted(port) == before + asked + again
+    left = {path.stem.rpartition("_")[2] for path in file.parent.iterdir()}
+    assert left <= {"0", *map(str, forks(process))} and "0" in left     # what the gone ones counted is in one place
+    assert scraped(port)[0]["posthorn_api_in_flight"] == 0
+    process.stop()
+    assert not file.parent.exists()
+
+
+def test_requests_go_by_names_that_we_know(environ):
+    port = free_port()
+    process, url = start_api({**environ, "POSTHORN_API_METRICS_PORT": str(port), "POSTHORN_API_PROCESSES": "1",
+                              "POSTHORN_RATE_LIMIT": "2"})
+    try:
+        member = Member(url)
+        for path in ("/v1/posts/post_canary", "/v1/accounts?canary=1", "/v1/accounts", "/canary", "/media/canary", "/docs"):
+            member.test.get(path)
+        member.test.request("POST", "/v1/posts", body=b" " * 300_000)
+        found, types = scraped(port)
+    finally:
+        process.stop()
+    requests = {name.partition("{")[2]: value for name, value in found.items() if name.startswith("posthorn_api_requests_total")}
+    assert requests.pop('operation="get_health",status="2xx"}') >= 1
+    assert requests == {'operation="get_post",status="4xx"}': 1, 'operation="list_accounts",status="4xx"}': 2,
+                        'operation="none",status="4xx"}': 1, 'operation="/media/",status="4xx"}': 1,
+                        'operation="/docs",status="2xx"}': 1, 'operation="publish_post",status="4xx"}': 1}
+    assert found['posthorn_api_refusals_total{status="429"}'] >= 1
+    assert found['posthorn_api_request_seconds_count{operation="get_post"}'] == 1 and found["posthorn_pool_in_use"] == 0
+    assert types["posthorn_api_request_seconds"] == "histogram" and "canary" not in str(found)
+
+
+def test_both_ports_on_one_machine_are_two(environ):
+    with pytest.raises(ConfigError, match="POSTHORN_API_METRICS_PORT and POSTHORN_METRICS_PORT must be two ports"):
+        Config.from_env({**environ, "POSTHORN_API_METRICS_PORT": "9100", "POSTHORN_METRICS_PORT": "9100"})
+
+
+def test_without_a_place_for_the_figures_the_setting_is_named(environ, monkeypatch):
+    def full(**_):
+        raise FileNotFoundError("no usable temporary directory")
+
+    monkeypatch.setattr(tempfile, "mkdtemp", full)
+    with figures(Config.from_env(environ)) as folder:
+        assert folder is None       # nobody asks
+    with pytest.raises(ConfigError, match="POSTHORN_API_METRICS_PORT"), \
+            figures(Config.from_env({**environ, "POSTHORN_API_METRICS_PORT": "9100"})):
+        pass
+
+
+def grown(act, name, **labels):
+    """By how much a figure of this process grows with `act`."""
+    def value():
+        return REGISTRY.get_sample_value(name, labels) or 0
+
+    before = value()
+    act()
+    return value() - before
+
+
+def failing(kind, act):
+    def run():
+        with pytest.raises(kind):
+            act()
+    return run
+
+
+def test_fetches_are_counted_by_what_came_of_them():
+    with serving() as links:
+        port = links.server_address[1]
+        fetcher = Fetcher(allow_private={("127.0.0.1", port), ("127.0.0.1", 9)})
+        links.answers["/file"] = (200, {}, b"12345")
+
+        def get(path="/file", most=10, to=links.url):
+            return fetcher.download(f"{to}{path}", io.BytesIO(), max_bytes=most)
+
+        assert grown(get, "posthorn_fetches_total", outcome="answered") == 1
+        assert grown(get, "posthorn_fetch_bytes_total") == 5 and grown(get, "posthorn_fetch_seconds_count") == 1
+        for kind, outcome, act in ((TooLarge, "too_large", lambda: get(most=4)), (BadStatus, "bad_status", lambda: get("/none")),
+                                   (Refused, "refused", lambda: get(to="http://10.0.0.1")),
+                                   (Unreachable, "unreachable", lambda: get(to="http://127.0.0.1:9"))):
+            assert grown(failing(kind, act), "posthorn_fetches_total", outcome=outcome) == 1
+
+
+def test_looks_at_files_are_counted_by_what_came_of_them(tmp_path):
+    def examine(data):
+        (tmp_path / "file").write_bytes(data)
+        with open(tmp_path / "file", "rb+") as file:
+            look(file)
+
+    picture = REAL["png"][0]
+    assert grown(lambda: examine(picture), "posthorn_media_looks_total", outcome="media") == 1
+    assert grown(failing(NotMedia, lambda: examine(b"text")), "posthorn_media_looks_total", outcome="not_media") == 1
+    assert grown(lambda: examine(picture), "posthorn_media_look_seconds_count") == 1
+
+
+def test_captions_are_counted_with_what_they_cost():
+    with ChatServer() as server:
+        model = CaptionModel(server.url, KEY, MODEL, timeout=5, pause=0.01)
+
+        def write():
+            return model.write(**WISH)
+
+        server.says("A caption.")
+        tokens = write().tokens_used
+        assert tokens and grown(write, "posthorn_caption_tokens_total") == tokens
+        assert grown(write, "posthorn_captions_total", outcome="written") == 1
+        assert grown(write, "posthorn_caption_seconds_count") == grown(write, "posthorn_model_answers_total", outcome="2xx") == 1
+        for reply, outcome in ((error(401, "no"), "4xx"), (error(500, "no"), "5xx"), (Reply(manner="drop"), "broken")):
+            server.plans(*[reply] * 5)
+            assert grown(failing(ModelFailed, write), "posthorn_model_answers_total", outcome=outcome) >= 1
+            server.says("A caption.")
+        server.plans(error(401, "no"))
+        assert grown(failing(ModelFailed, write), "posthorn_captions_total", outcome="model_failed") == 1
