@@ -16,9 +16,10 @@ class Prompt(HttpToolsProtocol):
     """
 
     SECONDS = 15.0
+    LAST = 0.5          # seconds in which a process that ends takes one more request: callers may have sent it before they knew
     UNTAKEN = 60_000    # milliseconds after which the system drops a reader for whom something waits, closed by us or not
 
-    _late = None
+    _late, _ending = None, False
     _unread = 0     # bytes that came since a head was whole or a piece of a body was found: the parser keeps them
 
     def connection_made(self, transport):
@@ -46,6 +47,8 @@ class Prompt(HttpToolsProtocol):
         if not self._offers():
             super().on_headers_complete()
             self.headers = []
+            if self._ending:
+                self.cycle.keep_alive = False
 
     def on_body(self, body):
         """Called by the parser."""
@@ -63,6 +66,18 @@ class Prompt(HttpToolsProtocol):
         """Called by the event loop."""
         self._forget()
         super().connection_lost(exc)
+
+    def shutdown(self):
+        """Called by the server when it ends. The answer that is under way, or to the next request, is the last, and says so."""
+        self._ending = True
+        if self.cycle is not None:
+            self.cycle.keep_alive = False
+        self.loop.call_later(self.LAST, self._leave)
+
+    def _leave(self):
+        # A request that has begun to come has its own deadline.
+        if (self.cycle is None or self.cycle.response_complete) and not self._unread:
+            self.transport.close()
 
     def _refuse(self, words):
         """Ends the connection: with these words, or after the answer that is under way, for which they would be taken."""

@@ -5,18 +5,22 @@ The process that watches over the others imports none of the application: it sta
 
 import os
 import shutil
+import sys
 import tempfile
 from contextlib import contextmanager
 
 import click
 from gunicorn.app.base import BaseApplication
+from gunicorn.arbiter import Arbiter
 from gunicorn.glogging import Logger
 from gunicorn.util import import_app
 from uvicorn_worker import UvicornWorker
 
 from handlers.config import FIGURES, Config, ConfigError, LogSettings, environment
+from handlers.draining import Draining
 from handlers.logs import formatter
 from handlers.process import end_with_parent
+
 
 class ApiWorker(UvicornWorker):
     """One process of the API."""
@@ -31,6 +35,15 @@ class ApiWorker(UvicornWorker):
         """Called by gunicorn after the fork: ends with the process that watches over it, and leaves no port taken."""
         end_with_parent()
         super().init_process()
+
+    async def _serve(self):
+        """As the class above does, with a server of our own."""
+        self.config.app = self.wsgi
+        server = Draining(self.config)
+        self._install_sigquit_handler()
+        await server.serve(sockets=self.sockets)
+        if not server.started:
+            sys.exit(Arbiter.WORKER_BOOT_ERROR)
 
 
 class Log(Logger):
