@@ -102,7 +102,7 @@ class Objects:
         return [*self._allow_browsers(), *self.laxities()]
 
     def laxities(self, *, as_others=False) -> list[str]:
-        """Uploads what was signed, over it again, and what was not signed: a sentence for everything that should be refused.
+        """Uploads what was signed, over it again and beside it, and what was not: a sentence for all that should be refused.
 
         `as_others` goes by the address that is given to others. Raises StoreUnavailable, also if the store refuses what was
         signed.
@@ -120,6 +120,9 @@ class Objects:
                 self.delete(key)
                 if self._asked("PUT", url, headers | change, body).status == 200:
                     found.append(f"the object store takes uploads {what}")
+            self.delete(key)
+            if self._takes_two(url, headers):
+                found.append("the object store lets an upload be replaced by another that goes on beside it")
         return found
 
     def admits_pages(self, *, as_others=False) -> bool:
@@ -247,6 +250,17 @@ class Objects:
             yield key, *self._signed(self._upload_url if as_others else self._endpoint_url, key, 1, PROBE_TYPE, 60)
         finally:
             self.delete(key)
+
+    def _takes_two(self, url, headers):
+        """Whether two uploads that overlap are both taken: the first begins, the second is made, the first ends."""
+        taken = []
+
+        def meanwhile():    # is asked for the body once the head of the first is sent
+            taken.append(self._asked("PUT", url, headers, b".").status)
+            yield b"."
+
+        taken.append(self._asked("PUT", url, headers, meanwhile()).status)
+        return taken == [200, 200]
 
     def _asked(self, method, url, headers, body=None):
         with _failures():

@@ -367,8 +367,9 @@ def serving(handler):
 
 def test_prepare_tells_what_a_careless_store_does_not_do():
     with serving(Careless) as objects:
-        cors, again, size, kind = objects.prepare()
+        cors, again, size, kind, beside = objects.prepare()
     assert "CORS" in cors and "replaced" in again and "larger than declared" in size and "another type" in kind
+    assert "beside it" in beside
 
 
 def test_a_store_that_was_told_by_others_whom_to_admit_needs_no_rules_of_ours():
