@@ -16,6 +16,9 @@ PIECES = 100_000        # segments, chunks or blocks of the largest files have s
 JPEG_MARKER = re.compile(rb"\xff[^\x00\xd0-\xd7\xff]")
 JPEG_SCAN, JPEG_END, JPEG_WITHOUT_LENGTH = 0xDA, 0xD9, (0x01, 0xD8, 0xD9)
 JPEG_EXIF, JPEG_NOTES = 0xE1, (*range(0xE0, 0xF0), 0xFE)
+# The fewest bits of a block of 8 x 8 in a frame with Huffman's codes, whose shortest has one bit: one for its mean and one for
+# the end of the rest (ITU T.81 F.1.2), which a progressive frame may say for 32,767 blocks at once (G.1.2.2).
+JPEG_FRAMES = {0xC0: 2, 0xC1: 2, 0xC2: 1}
 PNG_FILTERS = tuple(bytes([kind]) for kind in range(5))
 PNG_KEPT = (b"IHDR", b"PLTE", b"acTL", b"eXIf")
 GIF_EXTENSION, GIF_IMAGE, GIF_LARGEST_CODE = 0x21, 0x2C, 12
@@ -23,6 +26,9 @@ GIF_EXTENSION, GIF_IMAGE, GIF_LARGEST_CODE = 0x21, 0x2C, 12
 # front of the others, and that one has less than 2^19 bytes.
 WEBP_KEPT = (b"VP8X", b"ANIM", b"VP8 ", b"VP8L", b"ALPH", b"EXIF")
 WEBP_ENOUGH, WEBP_FRAMES = (1 << 19) + 16, 2
+# The fewest bits of a macroblock there: its two modes of prediction, by the probabilities that sections 11.2 and 11.3 fix, in
+# the cheapest case log2(256 / 145) + log2(256 / 142). What is kept back for the last bits makes no more than BACK bytes.
+WEBP_BITS, WEBP_BACK = 1.67, 8
 
 
 class Refused(Exception):
@@ -80,20 +86,33 @@ class _Skeleton(bytearray):
 
 def jpeg(data):
     """The skeleton of a JPEG: what stands before its first scan, without notes but EXIF. ITU T.81 B.1."""
-    kept, at, scans = _Skeleton(b"\xff\xd8"), 2, 0
+    kept, at, scans, least, coded = _Skeleton(b"\xff\xd8"), 2, 0, 0, 0
     for _ in range(PIECES):
         # Segments carry their length, and no marker but a restart stands inside the coded picture.
         content = data.end_of(JPEG_MARKER, at)
         if content is None:
             raise Refused("it ends too early")
         kind = data[content - 1]
+        coded += content - 2 - at if scans else 0
         if kind == JPEG_END and scans:
+            if 8 * coded < least:
+                raise Refused("it holds no whole picture")
             return kept, content
+        if kind in JPEG_FRAMES:
+            least = JPEG_FRAMES[kind] * _blocks(data[content + 3 : content + 8 + 3 * 4])
         at = content + (0 if kind in JPEG_WITHOUT_LENGTH else max(2, int.from_bytes(data[content : content + 2], "big")))
         if not scans and at > content and (kind not in JPEG_NOTES or _is_exif(data, kind, content)):
             kept.keep(bytes((0xFF, kind)), data[content:at])
         scans += kind == JPEG_SCAN
     raise Refused("it is in too many pieces")
+
+
+def _blocks(frame):
+    """How many blocks of 8 x 8 this header of a frame announces, without those that only fill edges. ITU T.81 A.1.1, B.2.2."""
+    height, width, count = struct.unpack_from(">HHB", frame.ljust(5, b"\x00"))
+    ways = [(sampling >> 4, sampling & 15) for sampling in frame[6 : 5 + 3 * count : 3]]
+    most_across, most_down = (max(1, *column) for column in zip(*ways, (1, 1)))
+    return sum(-(-width * across // (8 * most_across)) * -(-height * down // (8 * most_down)) for across, down in ways)
 
 
 def _is_exif(data, kind, content):
@@ -222,7 +241,18 @@ def _chunks(data, at, end):
 
 
 def _shortened(data, kind, start, stop):
+    if kind == b"VP8 ":
+        _check_partition(data[start : min(stop, start + 10)], stop - start)
     return _webp_chunk(kind, data[start : min(stop, start + WEBP_ENOUGH)]) if kind in WEBP_KEPT else b""
+
+
+def _check_partition(head, size):
+    """Refuses a frame whose first partition is not there, or is too small for its macroblocks. RFC 6386 section 9.1."""
+    partition = int.from_bytes(head[:3], "little") >> 5
+    width, height = (int.from_bytes(head[at : at + 2], "little") & 0x3FFF for at in (6, 8))
+    blocks = -(-width // 16) * -(-height // 16)
+    if partition > size - 10 or 8 * (partition + WEBP_BACK) < WEBP_BITS * blocks:
+        raise Refused("it holds no whole picture")
 
 
 def _webp_chunk(kind, content):

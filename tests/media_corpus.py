@@ -208,7 +208,7 @@ FAKES = {
     "webm-sound-only": (sound("webm", "libopus"), "starts like video/webm, but it holds no video"),
     "mov-reference-movie": (samples.reference_movie(), "starts like video/quicktime, but it holds no"),
     "mp4-without-samples": (HEADER_ONLY, "starts like video/mp4, but it holds no"),
-    "bomb-jpeg-pixels": (samples.jpeg_of_size(60000, 60000), "more than 250 megapixels"),
+    "bomb-jpeg-pixels": (samples.jpeg_of_size(16000, 16000), "more than 250 megapixels"),
     "bomb-png-pixels": (png(60000, 60000, 8, bytes(100)), "more than 250 megapixels"),
     "bomb-gif-pixels": (gif(65535, 65535), "more than 250 megapixels"),
     "bomb-webp-pixels": (samples.webp_of_size(16384, 16384), "more than 250 megapixels"),

@@ -78,10 +78,14 @@ def gif(width, height):
 
 
 def jpeg_of_size(width, height):
-    """A JPEG that declares these measures."""
-    data = image("JPEG")
-    at = data.index(b"\xff\xc0") + 5
-    return data[:at] + struct.pack(">2H", height, width) + data[at + 4 :]
+    """A grey JPEG of these measures, each of whose blocks is like the one before: two bits that are 0."""
+    out = io.BytesIO()
+    Image.new("L", (8, 8), 128).save(out, "JPEG", optimize=True)
+    data = out.getvalue()
+    frame, scan = data.index(b"\xff\xc0") + 5, data.index(b"\xff\xda")
+    start = scan + 2 + int.from_bytes(data[scan + 2 : scan + 4], "big")
+    coded = bytes(-(-width // 8) * -(-height // 8) // 4 + 1)
+    return data[:frame] + struct.pack(">2H", height, width) + data[frame + 4 : start] + coded + b"\xff\xd9"
 
 
 def webp_of_size(width, height):

@@ -1,5 +1,7 @@
 """What a look at a picture costs: the same little memory for every file, however large and however it is made."""
 
+import io
+import itertools
 import json
 import struct
 import subprocess
@@ -7,8 +9,10 @@ import sys
 import zlib
 
 import pytest
+from PIL import Image
 
 from storage.media import PROBE, TYPES, NotMedia
+from storage.skeleton import SKELETONS, Refused, Window
 from tests.media_samples import examine, image, png, video
 
 JPEG, PNG, GIF, WEBP, MP4, _, WEBM = TYPES
@@ -99,3 +103,39 @@ def test_text_that_cannot_be_unpacked_spoils_no_picture(tmp_path):
     path = tmp_path / "file"
     path.write_bytes(png(8, 6, 8, bytes(54), before=[(b"zTXt", b"k\0\0 no deflate")]))
     assert examine(path).width == 8
+
+
+def flat(form, mode="RGB", size=(1000, 1000), **options):
+    """A picture of one colour, which no encoder can make smaller."""
+    out = io.BytesIO()
+    Image.new(mode, size).save(out, form, **options)
+    return out.getvalue()
+
+
+def skeleton_of(mime_type, data):
+    return SKELETONS[mime_type](Window(io.BytesIO(data)))
+
+
+@pytest.mark.parametrize("size", [(1, 1), (17, 33), (1000, 1000), (8, 4001), (4001, 3)], ids=str)
+def test_picture_of_one_colour_has_enough_bits(size):
+    for mode, sampling, progressive in itertools.product(("L", "RGB", "CMYK"), (0, 1, 2), (False, True)):
+        skeleton_of(JPEG, flat("JPEG", mode, size, subsampling=sampling, progressive=progressive, optimize=True, quality=1))
+    for method in (0, 4, 6):
+        skeleton_of(WEBP, flat("WEBP", size=size, quality=0, method=method))
+
+
+@pytest.mark.parametrize("progressive", [False, True])
+def test_jpeg_with_too_few_bits_for_its_blocks_is_refused(progressive):
+    data = flat("JPEG", progressive=progressive)
+    scan = data.index(b"\xff\xda")
+    start = scan + 2 + int.from_bytes(data[scan + 2 : scan + 4], "big")
+    with pytest.raises(Refused, match="no whole picture"):
+        skeleton_of(JPEG, data[:start] + b"<html>" * 100 + b"\xff\xd9")
+
+
+@pytest.mark.parametrize("partition", [100, 1 << 18], ids=["too small", "not there"])
+def test_webp_without_the_partition_for_its_macroblocks_is_refused(partition):
+    picture = bytearray(flat("WEBP")[20:])
+    picture[:3] = (int.from_bytes(picture[:3], "little") & 31 | partition << 5).to_bytes(3, "little")
+    with pytest.raises(Refused, match="no whole picture"):
+        skeleton_of(WEBP, riff((b"VP8 ", bytes(picture))))
