@@ -105,10 +105,10 @@ class Stage:
         self.desk.wait_for("SELECT 1 FROM workers HAVING count(*) > %s", before, within=30)
         return process
 
-    def key(self):
+    def key(self, mode="live"):
         """A fresh key of the team, for the API."""
         with database.connection_context():
-            return keys.create(team_id=self.desk.team.id, user_id=self.desk.caller.user_id, mode="live")[0]
+            return keys.create(team_id=self.desk.team.id, user_id=self.desk.caller.user_id, mode=mode)[0]
 
     def account(self, name):
         """A fresh account on the network; returns its id and its username."""

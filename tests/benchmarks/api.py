@@ -25,7 +25,7 @@ from handlers.app import create_app
 from handlers.config import Config
 from handlers.health import get_health
 from storage.database import database
-from tests.benchmarks.ingest import line
+from tests.benchmarks.figures import line
 from tests.benchmarks.place import place
 from tests.service import ROOT, Member, free_port, start_api
 
@@ -116,14 +116,16 @@ def record(app, method, path, key, body=b"", idempotency_key=None):
     headers = [(b"host", b"127.0.0.1"), (b"authorization", f"Bearer {key}".encode())]
     headers += [(b"content-type", b"application/json")] if body else []
     headers += [(b"idempotency-key", idempotency_key.encode())] if idempotency_key else []
-    scope = {"type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": method, "path": path, "raw_path": path.encode(),
-             "query_string": b"", "headers": headers, "scheme": "http", "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 80)}
+    scope = {"type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": method, "path": path,
+             "raw_path": path.encode(), "query_string": b"", "headers": headers, "scheme": "http",
+             "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 80)}
     try:
         asyncio.run(app(scope, receive, send))
     finally:
         database.query_hooks.clear()
         database.begin, database.commit = begin, commit
-    return {"status": parts[0]["status"], "body": b"".join(part.get("body", b"") for part in parts[1:]), "statements": statements,
+    answer = b"".join(part.get("body", b"") for part in parts[1:])
+    return {"status": parts[0]["status"], "body": answer, "statements": statements,
             "ids": [value for sql, values in statements if method == "POST" and sql.startswith("INSERT INTO")
                     for value in values or () if isinstance(value, str) and value.startswith(("post_", "target_"))]}
 
@@ -140,7 +142,8 @@ def floor(environ, app, folder):
     """Two processes with `app` (an import string) under the API's own server; gives the port."""
     port = free_port()
     path = os.pathsep.join([str(ROOT), str(folder)])
-    process = subprocess.Popen([sys.executable, "-c", SERVER, str(port), app], env={**environ, "PYTHONPATH": path}, start_new_session=True)
+    process = subprocess.Popen([sys.executable, "-c", SERVER, str(port), app], env={**environ, "PYTHONPATH": path},
+                               start_new_session=True)
     try:
         deadline = time.monotonic() + 30
         while time.monotonic() < deadline:
@@ -166,9 +169,11 @@ def compare(what, ours, theirs, rounds, seconds):
                     rates[which].append(rate)
                     p95s[which].append(times[int(len(times) * 0.95)])
         ratio = statistics.median(mine / bare for bare, mine in zip(*rates, strict=True))
-        print(f"{what}, {connections} connections: floor {statistics.median(rates[0]):6.0f}/s, ours {statistics.median(rates[1]):6.0f}/s, "
+        floor_rate, own_rate = (f"{statistics.median(some):.0f}/s" for some in rates)
+        print(f"{what}, {connections} connections: floor {floor_rate:>7}, ours {own_rate:>7}, "
               f"p95 {statistics.median(p95s[0]):5.1f} and {statistics.median(p95s[1]):5.1f} ms")
-        line(f"{what}, {connections} connections: floor in times of ours", 1 / ratio, 1 / PROMISED[what], "x")
+        line(f"{what}, {connections} connections: floor in times of ours", 1 / ratio, 1 / PROMISED[what], "x", floor_rate,
+             own_rate)
         if connections == 4 and what != "health":
             line(f"{what}, {connections} connections: p95", statistics.median(p95s[1]), P95, "ms")
 
@@ -178,12 +183,17 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=3)
     options = parser.parse_args()
+    run(options.rounds, options.seconds)
+
+
+def run(rounds, seconds):
+    """All of it: so many rounds of so many seconds each."""
     settings = {"POSTHORN_API_PROCESSES": "2", "POSTHORN_VALIDATE_RESPONSES": "0", "POSTHORN_RATE_LIMIT": "1000000"}
     with place(**settings) as (environ, folder):
-        measure(environ, folder, options)
+        measure(environ, folder, rounds, seconds)
 
 
-def measure(environ, folder, options):
+def measure(environ, folder, rounds, seconds):
     """Starts all three and compares them."""
     key = Member("http://127.0.0.1").key()
     later = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 86_400)).encode()
@@ -203,13 +213,14 @@ def measure(environ, folder, options):
     environ = {**environ, "FLOOR_RECORDED": str(folder / "recorded")}
     process, url = start_api(environ)
     try:
-        with floor(environ, "tests.benchmarks.floor:app", folder) as bare, floor(environ, "bare_health:app", folder) as starlette:
+        with (floor(environ, "tests.benchmarks.floor:app", folder) as bare,
+              floor(environ, "bare_health:app", folder) as starlette):
             print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
             port = urlsplit(url).port
             for what, asked, status, against in (("GET", request("GET", path, key), 200, bare),
                                                  ("POST", request("POST", "/v1/posts", key, POST % later), 202, bare),
                                                  ("health", request("GET", "/v1/health"), 200, starlette)):
-                compare(what, (port, asked, status), (against, asked, status), options.rounds, options.seconds)
+                compare(what, (port, asked, status), (against, asked, status), rounds, seconds)
     finally:
         process.stop()
 

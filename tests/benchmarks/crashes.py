@@ -159,11 +159,10 @@ def take_overs(rows, died_at, back_at):
     return sorted(back), sorted(again), living
 
 
-def report(stage, clients, killed, back_at, crew):
-    """Prints what became of everything."""
-    accepted = {post: caption for client in clients for caption, post in client.accepted.items()}
-    in_doubt = Counter(stage.settle(within=120).values())["unconfirmed"]
-    last, public = stage.reconcile(within=120), everything_public(stage.networks)
+def judged(stage, accepted, within=120):
+    """What became of the accepted posts (captions by id), once all is settled: lost, doubled, early, and the statuses."""
+    stage.settle(within=within)
+    last, public = stage.reconcile(within=within), everything_public(stage.networks)
     rows = stage.desk.sql(FOUND)
     there = {row[0] for row in rows}
     lost = sum(post not in there for post in accepted) + sum(
@@ -171,13 +170,22 @@ def report(stage, clients, killed, back_at, crew):
         for _, caption, name, account, status, _ in rows)
     early = sum(bool(at) and public.get((name, account, caption), [at.timestamp()])[0] < at.timestamp()
                 for _, caption, name, account, _, at in rows)
+    return SimpleNamespace(lost=lost, doubled=sum(len(times) > 1 for times in public.values()), early=early, statuses=last)
+
+
+def report(stage, clients, killed, back_at, crew):
+    """Prints what became of everything."""
+    accepted = {post: caption for client in clients for caption, post in client.accepted.items()}
+    in_doubt = Counter(stage.settle(within=120).values())["unconfirmed"]
+    found = judged(stage, accepted)
+    last = found.statuses
     back, again, living = take_overs(stage.desk.sql(SWEPT), crew.died_at, back_at)
     ever = stage.desk.sql("SELECT count(DISTINCT target_id) FROM attempts WHERE step = 'unconfirmed'")[0][0]
     print(f"kills {killed.total()}: {dict(killed)}")
     print(f"accepted {len(accepted)} posts; targets {len(last)}: {dict(Counter(last.values()))}")
     left = Counter(last.values())["unconfirmed"]
     print(f"unconfirmed: {ever} for a while, {in_doubt} when the kills ended, {left} in the end")
-    print(f"lost {lost}   doubled {sum(len(times) > 1 for times in public.values())}   early {early}")
+    print(f"lost {found.lost}   doubled {found.doubled}   early {found.early}")
     print(f"refused {Counter(status for client in clients for status, _ in client.refused)}")
     print(f"leases of the dead {len(back) - 1}, of the living {living}")
     for what, seconds in (("taken back", back), ("unsent ones claimed again", again)):

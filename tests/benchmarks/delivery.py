@@ -21,10 +21,13 @@ from platforms.worker import Worker
 from storage.database import connection_parameters, database, migrate, open_pool
 from storage.models import Team, User
 from storage.secrets import Vault
+from tests.benchmarks.figures import line
 from tests.servers import postgres
 
 ANSWER = 0.05               # seconds
 THREADS, CONNECTIONS = 64, 12
+PROMISED = {1000: 2000.0, 40: 500.0, 1: 100.0}     # ms at p99, by the number that is due at once
+RATIO = 2.5                 # times the floor's p99
 LEAD = 3.0                  # seconds between writing the posts and their time
 VAULT = Vault(("q0tVPqjE4kWGJPB1V0Q0K4lq0vJ9oTfmQ2gqXb3aT3w=",))
 
@@ -36,7 +39,13 @@ INSERT INTO targets (id, team_id, mode, post_id, position, platform, post_type, 
     FROM generate_series(1, %(count)s) n, (SELECT now() + %(lead)s * interval '1 second' AS at) due;
 NOTIFY posthorn_due;
 """
-LATENESS = "SELECT extract(epoch FROM finished_at - due_at)::float FROM targets WHERE post_id LIKE %s AND status = 'published' ORDER BY 1"
+LATENESS = """
+SELECT extract(epoch FROM finished_at - due_at)::float FROM targets WHERE post_id LIKE %s AND status = 'published' ORDER BY 1
+"""
+ACCOUNT = """
+INSERT INTO accounts (id, team_id, platform, platform_id, username, display_name, credentials)
+VALUES (%s, %s, 'bluesky', %s, %s, %s, %s)
+"""
 CLAIMS = "SELECT count(*), count(DISTINCT target_id) FROM attempts WHERE step = 'sending' AND target_id LIKE %s"
 
 
@@ -102,13 +111,19 @@ def floor(url, count):
     return late
 
 
-def show(name, late, base=None):
-    p50, p99 = statistics.median(late), late[min(len(late) - 1, int(len(late) * 0.99))]
-    ratio = "" if base is None else f"   {p99 / base[int(len(base) * 0.99)]:.2f} x the floor's p99"
-    print(f"{name:44} p50 {p50 * 1000:7.0f} ms   p99 {p99 * 1000:7.0f} ms{ratio}", flush=True)
+def show(name, late, base=None, due=None):
+    """Prints the lateness, beside that of the floor if `base` has it, and what is promised of it."""
+    p50, p99 = statistics.median(late) * 1000, late[min(len(late) - 1, int(len(late) * 0.99))] * 1000
+    print(f"{name:44} p50 {p50:7.0f} ms   p99 {p99:7.0f} ms", flush=True)
+    if base is not None:
+        bare = base[int(len(base) * 0.99)] * 1000
+        line(f"{name}: p99 in times of the floor's", p99 / bare, RATIO, "x", f"{bare:.0f} ms", f"{p99:.0f} ms")
+    if due:
+        line(f"{name}: p99", p99, PROMISED[due], "ms")
 
 
-def main():
+def run(workers=(1, 2, 4)):
+    """All of it, with so many worker processes one after the other."""
     with postgres() as url:
         open_pool(url, connections=2)
         migrate()
@@ -117,20 +132,20 @@ def main():
             user = User.add(team_id=team.id, name="U")
             for number in range(1, 1001):
                 name = f"acct_{number}"
-                database.execute_sql("INSERT INTO accounts (id, team_id, platform, platform_id, username, display_name, credentials)"
-                                     " VALUES (%s, %s, 'bluesky', %s, %s, %s, %s)",
-                                     (name, team.id, name, name, name, VAULT.seal(owner(team.id, name), {})))
+                database.execute_sql(ACCOUNT, (name, team.id, name, name, name, VAULT.seal(owner(team.id, name), {})))
             base = floor(url, 1000)
             show("floor, 1,000 due at once", base)
-            for processes in (1, 2, 4):
+            for processes in workers:
                 running = [subprocess.Popen([sys.executable, "-m", "tests.benchmarks.delivery", url]) for _ in range(processes)]
                 try:
                     time.sleep(3)
-                    show(f"{processes} worker(s), 1,000 due at once", burst(team, user, f"big{processes}_", 1000), base)
+                    late, crew = burst(team, user, f"big{processes}_", 1000), f"{processes} worker{'s' * (processes > 1)}"
+                    show(f"{crew}, 1,000 due at once", late, base, 1000)
                     if processes == 1:
-                        show("1 worker, 40 due at once", burst(team, user, "small_", 40))
-                        show("1 worker, one due alone", sorted(burst(team, user, f"one{n}_", 1, 0.5)[0] for n in range(20)))
-                        show("1 worker, one published at once", sorted(burst(team, user, f"now{n}_", 1, 0)[0] for n in range(20)))
+                        show("1 worker, 40 due at once", burst(team, user, "small_", 40), due=40)
+                        for what, lead in (("due alone", 0.5), ("published at once", 0)):
+                            late = sorted(burst(team, user, f"{what[:3]}{n}_", 1, lead)[0] for n in range(20))
+                            show(f"1 worker, one {what}", late, due=1)
                 finally:
                     for process in running:
                         process.terminate()
@@ -139,4 +154,4 @@ def main():
 
 
 if __name__ == "__main__":
-    worker(sys.argv[1]) if len(sys.argv) > 1 else main()
+    worker(sys.argv[1]) if len(sys.argv) > 1 else run()

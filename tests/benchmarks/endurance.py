@@ -19,7 +19,8 @@ from urllib.parse import urlsplit
 
 import psutil
 
-from tests.benchmarks.ingest import MB, line
+from tests.benchmarks.figures import line
+from tests.benchmarks.ingest import MB
 from tests.benchmarks.place import service
 from tests.service import Http, Member
 

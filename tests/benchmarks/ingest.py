@@ -28,6 +28,7 @@ from storage.database import database, migrate, open_pool
 from storage.embedded import Store
 from storage.media import PROBE
 from storage.objects import Objects
+from tests.benchmarks.figures import line
 from tests.media_samples import image, video
 from tests.servers import BUCKET, postgres, running, short_directory
 from tests.service import Http, Member, environment, free_port, start_api
@@ -65,7 +66,8 @@ class _Source(BaseHTTPRequestHandler):
         pass
 
 
-def _serve(folder, port):
+def serve_files(folder, port):
+    """Serves the files of a folder, for ever."""
     server = ThreadingHTTPServer(("127.0.0.1", port), partial(_Source, folder))
     server.daemon_threads = True
     server.serve_forever()
@@ -193,11 +195,6 @@ def show_health(what, times):
         print(f"{'':58} {statistics.median(some):8.2f} ms  median, {soon:.1%} within {HEALTH:.0f} ms: {name}")
 
 
-def line(what, figure, limit, unit):
-    """Prints one promise and whether it was kept."""
-    print(f"{what:58} {figure:8.2f} {unit:3} of {limit:6.1f}   {'kept' if figure <= limit else 'MISSED'}", flush=True)
-
-
 def measure_time(http, store, source, rounds):
     """API and floor in turns."""
     for name in FILES:
@@ -206,8 +203,9 @@ def measure_time(http, store, source, rounds):
             floor.append(curl(store, f"{source}/{name}"))
             ours.append(fetch(http, f"{source}/{name}"))
         ratio = statistics.median(ours) / statistics.median(floor)
-        print(f"{name}: curl {statistics.median(floor):.2f} s, the API {statistics.median(ours):.2f} s (medians of {rounds})")
-        line(f"from-url of 50 MB ({name}), in times of curl", ratio, RATIO, "x")
+        seconds = [f"{statistics.median(times):.2f} s" for times in (floor, ours)]
+        print(f"{name}: curl {seconds[0]}, the API {seconds[1]} (medians of {rounds})")
+        line(f"from-url of 50 MB ({name}), in times of curl", ratio, RATIO, "x", *seconds)
 
 
 def measure_memory(api, teams, urls, source, at_once, limit):
@@ -253,7 +251,11 @@ def measure_drips(http, urls, source):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=7)
-    rounds = parser.parse_args().rounds
+    run(parser.parse_args().rounds)
+
+
+def run(rounds):
+    """All of it, with so many `rounds` beside curl."""
     with short_directory() as folder, postgres() as database_url, running(Store(folder / "store", BUCKET)) as address:
         for name, make in FILES.items():
             content = make()
@@ -264,7 +266,7 @@ def main():
         store = Objects(address.endpoint_url, address.access_key, address.secret_key, address.bucket)
         store.prepare()
         port = free_port()
-        with process(_serve, Path(folder), port), process(_beside, port_beside := free_port()):
+        with process(serve_files, Path(folder), port), process(_beside, port_beside := free_port()):
             settings = {"POSTHORN_ALLOW_PRIVATE": f"127.0.0.1:{port}", "POSTHORN_API_PROCESSES": "1",
                         "POSTHORN_VALIDATE_RESPONSES": "0", "POSTHORN_FETCH_RATE_LIMIT": "100000"}
             api, url = start_api(environment(database_url, address, **settings))

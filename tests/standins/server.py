@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import re
 import signal
 import socket
@@ -16,7 +17,7 @@ from email.policy import HTTP
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-HOST = "127.0.0.1"
+HOST = os.environ.get("STANDIN_HOST", "127.0.0.1")     # other machines reach it where a benchmark says so
 ADMIN = "/_standin/"
 DRAINED_BYTES = 1 << 20  # read after an early refusal, so that a small sender can still read the answer
 DRAIN_SECONDS = 0.5

@@ -1,0 +1,121 @@
+"""Callers at a steady pace: reads, publishes with idempotency keys, uploads, links, captions; and what came of each request."""
+
+import random
+import threading
+import time
+from datetime import UTC, datetime, timedelta
+from itertools import count, cycle
+from types import SimpleNamespace
+
+import urllib3
+
+from storage.models import wire_time
+from tests.media_samples import image
+from tests.test_crash import NO_ANSWER, PUBLISH
+
+PATIENCE = 60.0     # seconds in which a publish that got no 202 is asked again under its key
+AGAIN = 0.5         # seconds between two such
+READS = ("/v1/health", "/v1/posts?limit=20", "/v1/platforms", "/v1/accounts", "/v1/posts?status=published")
+
+
+class Traffic:
+    """Activities on threads of their own until stopped.
+
+    `http(mode)` gives what asks with a key of "live" or "test". `asked` has of each request when (epoch seconds), what, the
+    status (0: no answer) and the seconds; `accepted` the caption of each post that was answered with 202, by its id.
+    """
+
+    def __init__(self, http, stage, link, accounts):
+        """Publishes on `stage` from so many `accounts` on each network; `link` leads to a picture."""
+        self._http, self._link = http, link
+        names = [(name, stage.account(name)[1]) for _ in range(accounts) for name in PUBLISH]
+        self._accounts, self._numbers, self._lock = cycle(names), count(), threading.Lock()
+        self._picture, self._store = image("PNG"), urllib3.PoolManager(retries=False, timeout=30)
+        self.asked, self.accepted, self.refused = [], {}, []
+        self._stopping, self._threads, self._latest = threading.Event(), [], []
+
+    def start(self, paces):
+        """Begins the activities at so many a second each, by the names of the methods below."""
+        for name, pace in paces.items():
+            http = SimpleNamespace(live=self._http("live"), test=self._http("test"))
+            thread = threading.Thread(target=self._keep, args=(getattr(self, name), pace, http), name=name, daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def stop(self):
+        """Ends them; what is under way is waited for."""
+        self._stopping.set()
+        for thread in self._threads:
+            thread.join(PATIENCE + 40)
+
+    def reads(self, http):
+        """One of what callers look at."""
+        self._ask(http.live, "read", "GET", random.choice((*READS, *self._latest)))
+
+    def now(self, http):
+        """A post that is due at once."""
+        self._publish(http, None)
+
+    def burst(self, http):
+        """A post that is due at the next full minute, with all others that are."""
+        soon = datetime.now(UTC) + timedelta(seconds=61)
+        self._publish(http, wire_time(soon.replace(second=0, microsecond=0)))
+
+    def uploads(self, http):
+        """A picture through its presigned URL, and a post of it."""
+        given = {"contentType": "image/png", "fileSize": len(self._picture)}
+        asked = self._ask(http.live, "upload-url", "POST", "/v1/media/upload-url", given)
+        if asked is None or asked.status != 201:
+            return
+        headers = asked.body["meta"]["requiredHeaders"]
+        put = self._timed("upload", lambda: self._store.request("PUT", asked.data["uploadUrl"], self._picture, headers=headers))
+        if put is not None and put.status == 200:
+            self._publish(http, None, media=[asked.data["publicUrl"]])
+
+    def links(self, http):
+        """A picture by its link."""
+        self._ask(http.live, "from-url", "POST", "/v1/media/from-url", {"url": self._link})
+
+    def captions(self, http):
+        """A caption of the sandbox."""
+        self._ask(http.test, "caption", "POST", "/v1/generate", {"topic": "bread", "platform": "bluesky"})
+
+    def _keep(self, activity, pace, http):
+        due = time.monotonic() + random.random() / pace
+        while not self._stopping.wait(max(0.0, due - time.monotonic())):
+            activity(http)
+            due = max(due + 1 / pace, time.monotonic() - 1)     # what could not be asked in time is not made up for
+
+    def _publish(self, http, at, media=()):
+        with self._lock:
+            number, (network, account) = next(self._numbers), next(self._accounts)
+        caption, until = f"post {number} of the day", time.monotonic() + PATIENCE
+        body = {"caption": caption, "targets": [{"platform": network, "options": {"account": account}}],
+                **({"scheduleAt": at} if at else {}), **({"media": media} if media else {})}
+        headers = {"Idempotency-Key": f"key-{number}"}
+        while True:
+            answer = self._ask(http.live, "publish", "POST", "/v1/posts", body, headers)
+            if answer is not None and answer.status == 202:
+                self.accepted[answer.data["id"]] = caption
+                self._latest = [f"/v1/posts/{answer.data['id']}"]
+                return
+            if answer is not None and answer.status not in (409, 503):
+                return
+            if time.monotonic() > until or self._stopping.wait(AGAIN):
+                return
+
+    def _ask(self, http, what, method, path, body=None, headers=None):
+        return self._timed(what, lambda: http.request(method, path, body, headers=headers))
+
+    def _timed(self, what, request):
+        """The answer, or None."""
+        at, started, answer, words = time.time(), time.monotonic(), None, None
+        try:
+            answer = request()
+        except NO_ANSWER as error:
+            words = repr(error)
+        status = answer.status if answer is not None else 0
+        self.asked.append((at, what, status, time.monotonic() - started))
+        if not 200 <= status < 300:
+            self.refused.append((at, what, status, words or getattr(answer, "raw", b"")[:300]))
+        return answer
