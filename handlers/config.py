@@ -68,6 +68,7 @@ class Config:
     media_unused_days: int
     media_finished_days: int | None
     journal_days: int
+    webhook_days: int
     idempotency_hours: int
     audit_days: int | None
     secret_keys: tuple[str, ...] = field(repr=False)
@@ -120,6 +121,7 @@ class Config:
             media_unused_days=env.number("POSTHORN_MEDIA_UNUSED_DAYS", 30, most=36_500),
             media_finished_days=env.number("POSTHORN_MEDIA_FINISHED_DAYS", None, most=36_500),
             journal_days=env.number("POSTHORN_JOURNAL_DAYS", 90, most=36_500),
+            webhook_days=env.number("POSTHORN_WEBHOOK_DAYS", 30, least=2, most=36_500),
             idempotency_hours=env.number("POSTHORN_IDEMPOTENCY_HOURS", 24, least=24, most=8_760),
             audit_days=env.number("POSTHORN_AUDIT_DAYS", None, least=30, most=36_500),
             secret_keys=env.secrets("POSTHORN_SECRET_KEYS"),

@@ -44,7 +44,7 @@ def keep(config: Config) -> Keep:
     """How long rows are kept that have done their work, by the settings."""
     days = config.audit_days
     return Keep(idempotency=timedelta(hours=config.idempotency_hours), journal=timedelta(days=config.journal_days),
-                audit=None if days is None else timedelta(days=days))
+                webhooks=timedelta(days=config.webhook_days), audit=None if days is None else timedelta(days=days))
 
 
 def lineage(objects: Objects) -> Lineage:

@@ -12,6 +12,7 @@ from handlers.scrapes import serve_worker
 from handlers.services import build
 from handlers.stores import keep, lineage, sweep
 from platforms.publisher import Publisher
+from platforms.webhooks import Sender
 from platforms.worker import Worker
 from storage.database import DatabaseAway
 from storage.objects import StoreUnavailable
@@ -54,7 +55,7 @@ def command(tied):
     publisher = Publisher(services.platforms, services.vault, services.objects)
     serve_worker(config, publisher.breakers)
     worker = Worker(publisher, config.database_url, threads=config.worker_threads, chore=_Chore(config, services.objects),
-                    keep=keep(config), lineage=lineage(services.objects))
+                    keep=keep(config), lineage=lineage(services.objects), sender=Sender(services.vault, services.fetcher))
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: worker.stop())
     worker.run()

@@ -264,7 +264,8 @@ def seconds_to_next(full: Collection[str] = ()) -> float | None:
 
 def beat(held: list[Job], *, lease: timedelta) -> None:
     """Keeps the jobs in hand for another `lease`."""
-    database.execute_sql(BEAT, {"lease": lease, "ids": [job.id for job in held], "fences": [job.fence for job in held]})
+    if held:
+        database.execute_sql(BEAT, {"lease": lease, "ids": [job.id for job in held], "fences": [job.fence for job in held]})
 
 
 def sweep() -> int:

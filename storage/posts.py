@@ -223,13 +223,7 @@ def retry(post, *, include_unconfirmed):
     return len(ids)
 
 
-STATUS = """
-CASE WHEN bool_or(status = 'publishing') THEN 'publishing'
-     WHEN bool_or(status = 'scheduled') THEN 'scheduled'
-     WHEN min(status) = max(status) THEN min(status)
-     WHEN bool_or(status = 'published') THEN 'partially_published'
-     ELSE 'failed' END
-"""
+STATUS = "post_status(array_agg(status))"     # migration 0009; the same as `overall`
 
 
 def page(caller, *, client_id, status, since, until, limit, after):

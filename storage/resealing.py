@@ -8,8 +8,10 @@ from peewee import fn
 
 from storage.models import Account, ConnectRequest
 from storage.secrets import Unreadable, Vault
+from storage.webhooks import Webhook
 
-SEALED = {Account: "credentials", ConnectRequest: "sealed"}     # every column that a Vault seals
+# Every column that a Vault seals.
+SEALED = ((Account, "credentials"), (ConnectRequest, "sealed"), (Webhook, "secret"), (Webhook, "previous_secret"))
 BATCH = 100
 PATIENCE = 5    # seconds between two looks at what a worker was just renewing
 
@@ -24,21 +26,42 @@ class Progress:
     unreadable: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class Census:
+    """How many values are sealed, how many of them under another key than the first, and the rows that no key opens."""
+
+    total: int
+    old: int
+    unreadable: tuple[str, ...]
+
+
+def census(vault: Vault) -> Census:
+    """Tries to open all that is sealed; changes nothing."""
+    total, old, unreadable = 0, 0, []
+    for model, column in SEALED:
+        for batch in _batches(model, column):
+            for row in batch:
+                try:
+                    old += vault.fresh(getattr(row, column)) is not None
+                except Unreadable:
+                    unreadable.append(row.id)
+            total += len(batch)
+    return Census(total, old, tuple(unreadable))
+
+
 def reseal(vault: Vault) -> Iterator[Progress]:
     """Seals everything under the vault's first key; yields the progress after each batch. May be repeated and interrupted."""
-    progress = Progress(sum(_all(model).count() for model in SEALED))
+    progress = Progress(sum(_all(model, column).count() for model, column in SEALED))
     yield progress
-    for model in SEALED:
-        last = ""
-        while batch := list(_all(model).where(model.id > last).order_by(model.id).limit(BATCH)):
+    for model, column in SEALED:
+        for batch in _batches(model, column):
             for row in batch:
-                _reseal(vault, model, row, progress)
-            last, progress.done = batch[-1].id, progress.done + len(batch)
+                _reseal(vault, model, column, row, progress)
+            progress.done += len(batch)
             yield progress
 
 
-def _reseal(vault, model, row, progress):
-    column = SEALED[model]
+def _reseal(vault, model, column, row, progress):
     while row is not None and (sealed := getattr(row, column)) is not None:
         try:
             fresh = vault.fresh(sealed)
@@ -55,8 +78,15 @@ def _reseal(vault, model, row, progress):
         row = model.get_or_none(model.id == row.id)
 
 
-def _all(model):
-    return model.select().where(getattr(model, SEALED[model]).is_null(False))
+def _batches(model, column):
+    last = ""
+    while batch := list(_all(model, column).where(model.id > last).order_by(model.id).limit(BATCH)):
+        yield batch
+        last = batch[-1].id
+
+
+def _all(model, column):
+    return model.select().where(getattr(model, column).is_null(False))
 
 
 def _free(model):

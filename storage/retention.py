@@ -20,6 +20,7 @@ class Keep:
 
     idempotency: timedelta = timedelta(hours=24)
     journal: timedelta = timedelta(days=90)         # after the target has come to its end
+    webhooks: timedelta = timedelta(days=30)        # an event and its attempts, after it happened
     audit: timedelta | None = None
 
 
@@ -45,6 +46,8 @@ ENDED = (
         AND NOT EXISTS (SELECT FROM oauth_tokens AS o WHERE o.grant_id = t.id)
         AND (NOT own OR EXISTS (SELECT FROM oauth_clients AS a
                                 WHERE a.id = t.oauth_client_id AND a.revoked_at < now() - interval '1 day'))"""),
+    # Its attempts go with it. One that was asked for again is sent first.
+    ("deliveries", "created_at < now() - %(webhooks)s AND (status <> 'pending' OR ends_at < now() - interval '1 day')"),
     ("workers", "seen_at < now() - interval '1 day'"),
 )
 # A row that somebody writes meanwhile is another one by then, and stays.
@@ -65,6 +68,9 @@ WITH page AS (
 SELECT max(id) FROM page HAVING min(at) < now() - %(journal)s
 """
 
+# Signed beside the new one until receivers were told.
+FORGET = "UPDATE webhooks SET previous_secret = NULL, previous_until = NULL WHERE previous_until < clock_timestamp()"
+
 # The oldest come first; the database itself lets none go that is younger than 30 days.
 AUDIT = """
 SELECT set_config('posthorn.audit', 'open', true);
@@ -78,6 +84,7 @@ def tidy(keep: Keep = Keep()) -> None:
     values, deadline = {**asdict(keep), "batch": BATCH}, time.monotonic() + SECONDS
     for table, which in ENDED:
         _repeat(DELETE.format(table, which), values, deadline)
+    _run(FORGET, {})
     if keep.audit is not None:
         _repeat(AUDIT, values, deadline)
     after = 0

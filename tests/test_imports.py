@@ -8,7 +8,8 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("handlers", "platforms", "storage")
 MAY_IMPORT = {"handlers": {"handlers", "platforms", "storage"}, "platforms": {"platforms", "storage"}, "storage": {"storage"}}
-NOT_CONNECTORS = {f"platforms.{name}" for name in ("http", "publisher", "aftermath", "outgoing", "worker", "captions", "chat", "accounts", "metrics")}
+NOT_CONNECTORS = {f"platforms.{name}" for name in ("http", "publisher", "aftermath", "outgoing", "worker", "lines", "captions",
+                                                  "chat", "accounts", "metrics", "webhooks")}
 FILES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
 
 

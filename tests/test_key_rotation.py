@@ -165,5 +165,5 @@ def test_every_column_that_is_sealed_is_known(connection):
     columns = connection.execute_sql(
         "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'public' AND data_type = 'bytea' "
         "AND column_name NOT LIKE '%%digest%%'").fetchall()
-    known = {(model._meta.table_name, column) for model, column in SEALED.items()}
+    known = {(model._meta.table_name, column) for model, column in SEALED}
     assert set(columns) == known | {("idempotency_keys", "body"), ("oauth_clients", "secret")}      # an answer, and a digest

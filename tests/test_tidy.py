@@ -139,15 +139,17 @@ def test_the_trail_stays_unless_it_is_said_how_long(desk, monkeypatch):
 
 
 @pytest.mark.parametrize("name, given", [("POSTHORN_AUDIT_DAYS", "29"), ("POSTHORN_IDEMPOTENCY_HOURS", "23"),
-                                         ("POSTHORN_JOURNAL_DAYS", "0")])
+                                         ("POSTHORN_JOURNAL_DAYS", "0"), ("POSTHORN_WEBHOOK_DAYS", "1")])
 def test_what_would_keep_too_little_is_refused(environ, name, given):
     with pytest.raises(ConfigError, match=f"{name} must be a whole number from"):
         Config.from_env({**environ, name: given})
 
 
 def test_the_settings_say_how_long(environ):
-    given = {"POSTHORN_AUDIT_DAYS": "400", "POSTHORN_IDEMPOTENCY_HOURS": "48", "POSTHORN_JOURNAL_DAYS": "7"}
-    assert keep(Config.from_env({**environ, **given})) == Keep(idempotency=2 * DAY, journal=7 * DAY, audit=400 * DAY)
+    given = {"POSTHORN_AUDIT_DAYS": "400", "POSTHORN_IDEMPOTENCY_HOURS": "48", "POSTHORN_JOURNAL_DAYS": "7",
+             "POSTHORN_WEBHOOK_DAYS": "8"}
+    asked = Keep(idempotency=2 * DAY, journal=7 * DAY, webhooks=8 * DAY, audit=400 * DAY)
+    assert keep(Config.from_env({**environ, **given})) == asked
     assert keep(Config.from_env(environ)) == Keep()
 
 

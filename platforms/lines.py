@@ -1,0 +1,96 @@
+"""One kind of work that falls due: taken in hand as far as there are threads for it, run on them, and kept while it runs."""
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+LEASE = timedelta(seconds=3)    # what a dead worker had is taken over when this and a heartbeat have passed: within 5 s
+FALLBACK = 1.0                  # seconds: the longest sleep, for a bell that was not heard
+PAUSE = 0.01                    # seconds before a second look at what became due between two looks
+ASIDE = 0.02                    # seconds between two looks past a server that has all its threads, which every end of a job
+                                # would ask for; ten times what a look takes, where that is longer
+BATCH = 32                      # jobs taken at once
+
+
+class Line:
+    """Jobs of one kind, on up to `threads` threads for one server and `room` for all; what is slow of another kind is apart."""
+
+    def __init__(self, word: str, source, runner, *, threads: int, room: int, beat: Callable, sweep: Callable, claimed,
+                 expired):
+        """`word`: how the bell is rung for it (storage.database.ring). `source.claim` and `source.seconds_to_next` are as in
+        storage.queue. `runner.run` works on a job and raises nothing. `beat` is called with the jobs in hand to keep them,
+        `sweep` to take back what others left; it returns how many that were. `claimed` and `expired` are Prometheus counters.
+        """
+        self.word, self.held, self.claimed_at = word, {}, None      # the jobs in hand, by id and fence
+        self.pool = ThreadPoolExecutor(room, thread_name_prefix=word or "publish")
+        self._source, self._runner, self._threads, self._all = source, runner, threads, room
+        self._keep, self._sweep, self._claimed, self._expired = beat, sweep, claimed, expired
+        self._stirred, self._rest_until, self._aside_until = threading.Event(), 0.0, 0.0
+
+    def stir(self) -> None:
+        """There may be something to claim: the next turn looks."""
+        self._stirred.set()
+
+    def turn(self, worker: str, ended: Callable[[], None]) -> float:
+        """Claims what is due and there are threads for, where there may be something; returns the seconds until it looks again.
+
+        `ended` is called, on any thread, when a job has.
+        """
+        now = time.monotonic()
+        if now < self._rest_until and not self._stirred.is_set():
+            return self._rest_until - now
+        free, full = self._room()
+        if free > 0 and full and now < self._aside_until:
+            return self._aside_until - now
+        self._stirred.clear()
+        self._rest_until = 0.0
+        wait = self._take(worker, ended, free, full) if free > 0 else FALLBACK
+        self._rest_until = time.monotonic() + wait
+        return wait
+
+    def beat(self) -> bool:
+        """Keeps what is in hand, and takes back what belonged to workers that are gone; returns whether that was anything."""
+        self._keep(list(self.held.values()))
+        swept = self._sweep()
+        self._expired.inc(swept)
+        if swept:
+            self.stir()
+        return swept > 0
+
+    def _take(self, worker, ended, free, full):
+        began = time.monotonic()
+        jobs = self._source.claim(worker, limit=free, lease=LEASE, full=full)
+        for job in jobs:
+            self.held[job.id, job.fence] = job
+            self.pool.submit(self._run, job, ended)
+        self._claimed.inc(len(jobs))
+        wait = 0.0 if len(jobs) == free else self._source.seconds_to_next(full)
+        now = time.monotonic()
+        self.claimed_at = now if jobs else self.claimed_at
+        self._aside_until = now + max(ASIDE, 10 * (now - began))
+        if wait is None or wait > FALLBACK:
+            return FALLBACK
+        # What is due now and was not claimed has just become so, or somebody is changing it.
+        return max(wait, 0.0 if jobs else PAUSE)
+
+    def _room(self):
+        """How many jobs may be taken in hand now, and the servers for which none may.
+
+        What is slow keeps its own threads alone: a server whose threads are all taken gets no more, the others do, as many as
+        the busiest of them still has room for.
+        """
+        busy = Counter(job.server for job in list(self.held.values()))
+        full = [server for server, count in busy.items() if count >= self._threads]
+        left = [self._threads - count for count in busy.values() if count < self._threads]
+        return min([BATCH, self._threads, self._all - busy.total(), *left]), full
+
+    def _run(self, job, ended):
+        try:
+            self._runner.run(job)
+        finally:
+            del self.held[job.id, job.fence]
+            self.stir()
+            ended()
