@@ -71,7 +71,8 @@ class Call:
             key = given.get("idempotency_key")
             if key is None or self._operation.method != "POST":
                 return self._handle(given)
-            once = Once(exchange.caller, f"POST {incoming.scope['path']}", key, body, PATIENCE[self._operation.limit])
+            once = Once(exchange.caller, f"POST {incoming.scope['path']}", key, body, PATIENCE[self._operation.limit],
+                        self._services.vault)
             return once.begin() or self._handle_once({**given, "keep": once.keep}, once, exchange.request_id)
 
     def _handle(self, given):

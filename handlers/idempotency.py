@@ -12,8 +12,10 @@ from psycopg2.extras import Json
 from handlers.errors import InvalidState
 from handlers.responses import Answer
 from storage.database import database
+from storage.secrets import Unreadable, Vault
 
 KEPT = timedelta(hours=24)
+SEALED = b"gAAAA"   # how whatever a Vault has sealed begins, and no JSON
 # By rate limit, after which a request without an answer is taken to have died: some wait for the servers of others, at most
 # 60 s for a file. One that is only slow is overtaken then and changes nothing.
 PATIENCE = {"requests": timedelta(seconds=30), "fetches": timedelta(minutes=2), "captions": timedelta(minutes=2)}
@@ -46,7 +48,8 @@ class Overtaken(InvalidState):
 class Once:
     """One use of a key: `begin`, then `keep` in the transaction of the work, or `forget`."""
 
-    def __init__(self, caller, operation: str, key: str, body, patience: timedelta):
+    def __init__(self, caller, operation: str, key: str, body, patience: timedelta, vault: Vault):
+        self._vault, self._owner = vault, f"teams/{caller.team_id}/{caller.mode}/idempotency_keys/{operation} {key}"
         # A credential of one client means that client without saying so: the same body under another one means another thing.
         self._row = {"team_id": caller.team_id, "mode": caller.mode, "operation": operation, "key": key,
                      "digest": _digest([caller.client_id, body]), "kept": KEPT, "patience": patience}
@@ -65,11 +68,12 @@ class Once:
             raise InvalidState("this Idempotency-Key was used with another body")
         if status is None:
             raise InvalidState("a request with this Idempotency-Key is still running", headers={"Retry-After": "1"})
-        return Answer(status, bytes(body), {**headers, "Idempotent-Replayed": "true"})
+        return Answer(status, self._opened(bytes(body)), {**headers, "Idempotent-Replayed": "true"})
 
     def keep(self, answer: Answer) -> Answer:
         """Keeps `answer` and returns it. Raises Overtaken, which undoes the transaction around it."""
-        row = {**self._row, "status": answer.status, "headers": Json(answer.headers), "body": answer.body}
+        body = self._vault.seal(self._owner, {"body": answer.body.decode()}) if answer.secret else answer.body
+        row = {**self._row, "status": answer.status, "headers": Json(answer.headers), "body": body}
         if database.execute_sql(KEEP, row).rowcount != 1:
             raise Overtaken
         return answer
@@ -77,6 +81,14 @@ class Once:
     def forget(self) -> None:
         """Lets the key be used again: no work was done."""
         database.execute_sql(FORGET, self._row)
+
+    def _opened(self, body):
+        if not body.startswith(SEALED):
+            return body
+        try:
+            return self._vault.open(self._owner, body)["body"].encode()
+        except Unreadable:
+            raise InvalidState("the answer under this Idempotency-Key held a secret, whose key has been taken out of use") from None
 
 
 def _digest(body):

@@ -14,6 +14,7 @@ class Answer:
     status: int
     body: bytes
     headers: dict[str, str] = field(default_factory=dict)
+    secret: bool = False    # whether its body holds one: then it is sealed where an Idempotency-Key keeps it
 
 
 def unchanged(if_none_match: str | None, etag: str) -> bool:
@@ -22,12 +23,12 @@ def unchanged(if_none_match: str | None, etag: str) -> bool:
     return known == ["*"] or etag in [tag.removeprefix("W/") for tag in known]
 
 
-def ok(data, *, status=200, meta=None, headers=None) -> Answer:
-    """The success envelope around `data`."""
+def ok(data, *, status=200, meta=None, headers=None, secret=False) -> Answer:
+    """The success envelope around `data`; `secret`: whether that holds one."""
     envelope = {"success": True, "data": data}
     if meta is not None:
         envelope["meta"] = meta
-    return Answer(status, orjson.dumps(envelope), headers or {})
+    return Answer(status, orjson.dumps(envelope), headers or {}, secret)
 
 
 def failure(error, request_id: str) -> Answer:

@@ -11,6 +11,7 @@ from handlers.responses import Answer
 from storage.database import database
 from storage.models import Client, Media, wire_time
 from storage.posts import Post, Target
+from storage.secrets import Vault
 from tests.media_samples import image
 from tests.service import Http, Member, as_left
 
@@ -123,12 +124,12 @@ def test_a_key_belongs_to_team_mode_and_path(api_url, member):
     assert len({answer.data.get("id") for answer in (first, *others)}) == 6
 
 
-def test_the_same_key_at_the_same_moment_is_each_ones_own(api_url, member, connection):
-    other = Member(api_url)
+def test_the_same_key_at_the_same_moment_is_each_ones_own(api_url, member, environ, connection):
+    other, vault = Member(api_url), Vault((environ["POSTHORN_SECRET_KEYS"],))
     callers = [member.caller(), member.caller("live"), other.caller(), other.caller("live")]
 
     def use(caller):
-        return Once(caller, "POST /v1/ideas", "key-moment", IDEA, timedelta(minutes=1))
+        return Once(caller, "POST /v1/ideas", "key-moment", IDEA, timedelta(minutes=1), vault)
 
     with connection.atomic():       # in which it is one moment for the database
         uses = [use(caller) for caller in callers]
