@@ -15,7 +15,7 @@ from connexion.middleware.server_error import ServerErrorMiddleware
 from connexion.resolver import Resolver
 from starlette.exceptions import HTTPException
 
-from handlers import accounts, clients, files, generate, health, ideas, media, plain, platforms, posts
+from handlers import accounts, clients, files, generate, health, ideas, media, plain, platforms, posts, webhooks
 from handlers.calls import Calls
 from handlers.config import Config
 from handlers.contract import Contract
@@ -33,7 +33,7 @@ from storage.database import DatabaseAway
 from storage.media import Unfinished
 from storage.objects import StoreUnavailable
 
-MODULES = (posts, generate, media, accounts, clients, platforms, health, ideas)
+MODULES = (posts, generate, media, accounts, clients, platforms, health, ideas, webhooks)
 
 log = logging.getLogger("posthorn.api")
 

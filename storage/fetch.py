@@ -165,6 +165,17 @@ class Fetcher:
         finally:
             wire.hang_up()
 
+    def check(self, url, *, ports=WEB_PORTS):
+        """Judges a URL of somebody else for later use, without looking its name up. Raises Refused for what `open` would refuse.
+
+        And for plain HTTP, unless its host and port are of `allow_private`.
+        """
+        target = self._admit(url, ports)
+        if target.scheme != "https" and not self._allows(target):
+            raise Refused("the URL must start with https://")
+        if target.is_address:
+            self._addresses(target, monotonic())
+
     def download(self, url, file, *, max_bytes, timeouts=Timeouts()):
         """Writes what a GET of `url` gives into the binary `file` and returns the Download; follows at most MAX_REDIRECTS.
 

@@ -1,5 +1,6 @@
-"""Whether the headers of an answer are those that the document declares for it."""
+"""Whether the headers of an answer are those that the document declares for it; and the paths of its operations."""
 
+import re
 from functools import cache
 
 from handlers.contract import Contract, problems
@@ -9,6 +10,11 @@ CONTRACT = Contract()
 OWN = {"date", "content-type", "content-length", "connection", "x-content-type-options", "vary"}
 ALWAYS = {"x-request-id", "cache-control"}
 ALLOWANCE = {"ratelimit-limit", "ratelimit-remaining", "ratelimit-reset"}
+
+
+def on(id_, path):
+    """A path of the document with `id_` in the place of each id."""
+    return re.sub(r"\{\w+\}", id_, path)
 
 
 def as_documented(operation_id, answer, *, known=True):

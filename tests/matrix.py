@@ -9,14 +9,18 @@ from datetime import UTC, datetime, timedelta
 
 from storage import keys, posts
 from storage.database import database
+from storage.deliveries import Delivery
 from storage.models import Account, Client, Idea, Media, Team, User
 from storage.oauth import Grant, OAuthClient
 from storage.posts import NewTarget, Target
+from storage.secrets import Vault
+from storage.webhooks import Webhook
 from tests.service import Http
 
 LATER = datetime.now(UTC) + timedelta(days=1)
 HOUR = timedelta(hours=1)
 IDEA = {"content": "x", "sourceUrl": "https://example.net"}
+HOOK = {"url": "https://example.net/hook", "events": ["post.unconfirmed"]}
 REFUSED = {"nobody": 401, "revoked key": 401, "expired key": 401, "disabled user": 401,
            "disabled user's token": 401, "no scope": 403, "no plan": 403,
            "token without scope": 403, "revoked token": 401, "expired token": 401, "revoked app": 401}
@@ -36,6 +40,7 @@ class Row:
     body: Callable = lambda o: None
     query: Callable = lambda o: ""
     id: Callable = lambda o: ""
+    delivery: Callable = lambda o: ""
     mode: str = "test"
     but: tuple = ()         # (caller, status) pairs
 
@@ -49,6 +54,13 @@ def _targets(o, **more):
 
 def _client(o):
     return f"?clientId={o.client}"
+
+
+def _of_webhooks(operation, good, **more):
+    """The rows of an operation on a webhook and, where its path has one, on a delivery of it."""
+    return (Row(operation, "a client's", good, 404, id=lambda o: o.webhook, delivery=lambda o: o.delivery, **more),
+            Row(operation, "the team's", good, 404, id=lambda o: o.team_webhook, delivery=lambda o: o.team_delivery,
+                but=CLIENTS_ONLY, **more))
 
 
 CLIENTS_ONLY = (("own client", 404), ("own client's token", 404))
@@ -90,6 +102,17 @@ ROWS = [
         body=lambda o: {"content": "changed"}, but=(("colleague", 404),)),
     Row("update_idea", "the team's", 200, 404, id=lambda o: o.team_idea, body=lambda o: {"content": "changed"},
         but=(("colleague", 404), *CLIENTS_ONLY)),
+    Row("create_webhook", "no object", 201, 201, body=lambda o: HOOK),
+    Row("create_webhook", "a client", 201, 404, body=lambda o: {**HOOK, "clientId": o.client}, but=(("other mode", 201),)),
+    Row("list_webhooks", "all", 200, 200),
+    Row("list_webhooks", "a client's", 200, 404, query=_client, but=(("other mode", 200),)),
+    *_of_webhooks("get_webhook", 200),
+    *_of_webhooks("update_webhook", 200, body=lambda o: {"status": "disabled"}),
+    *_of_webhooks("delete_webhook", 200),
+    *_of_webhooks("rotate_webhook_secret", 200),
+    *_of_webhooks("list_deliveries", 200),
+    *_of_webhooks("replay_delivery", 202),
+    *_of_webhooks("replay_deliveries", 202, body=lambda o: {"from": "2026-01-01T00:00:00Z"}),
 ]
 
 
@@ -107,6 +130,10 @@ class Objects:
     team_account: str
     media: str
     team_media: str
+    webhook: str
+    team_webhook: str
+    delivery: str
+    team_delivery: str
 
 
 class World:
@@ -128,6 +155,7 @@ class World:
 
     def objects(self, mode) -> Objects:
         """Fresh ones."""
+        Webhook.delete().where(Webhook.team_id == self.team.id, Webhook.mode == mode).execute()     # there may be few of them
         teams, clients = (self._made(mode, client_id) for client_id in (None, self.client.id))
         failed = self._post(mode, self.client.id)
         error = {"code": "external_service_error", "message": "x", "retryable": True}
@@ -154,13 +182,25 @@ class World:
                               host="", platform_id=name, status="connected")
         idea = Idea.add(**mine, content=name, source_url="https://example.net")
         media = f"{self.public_url}/{key}"
-        return {"post": self._post(mode, client_id), "idea": idea.id, "account": account.id, "media": media}
+        return {"post": self._post(mode, client_id), "idea": idea.id, "account": account.id, "media": media,
+                **self._hook(mode, client_id)}
+
+    def _hook(self, mode, client_id):
+        vault, url = Vault((self.environ["POSTHORN_SECRET_KEYS"],)), "https://192.0.2.1/"      # where nothing is ever sent
+        webhook, _ = Webhook.create(self._caller(mode), vault, 2, **{**HOOK, "url": url}, client_id=client_id)
+        delivery = Delivery.insert(
+            team_id=self.team.id, mode=mode, webhook_id=webhook.id, type="post.failed", subject_id="post_x", status="failed",
+            snapshot={"id": "post_x", "targets": [{"platform": "gbp", "status": "failed"}]}, next_at=None)
+        return {"webhook": webhook.id, "delivery": next(iter(delivery.returning(Delivery).execute())).id}
+
+    def _caller(self, mode):
+        return keys.Caller("", self.team.id, self.ann.id, None, mode, frozenset(), True)
 
     def _post(self, mode, client_id):
-        caller = keys.Caller("", self.team.id, self.ann.id, None, mode, frozenset(), True)
         target = NewTarget("mastodon", None, "text", None, None, [], False, {})
         with database.atomic():
-            return posts.create(caller, client_id=client_id, caption=self.CANARY, schedule_at=LATER, targets=[target])["id"]
+            return posts.create(self._caller(mode), client_id=client_id, caption=self.CANARY, schedule_at=LATER,
+                                targets=[target])["id"]
 
     def _callers(self, mode):
         other = {"test": "live", "live": "test"}[mode]

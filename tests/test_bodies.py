@@ -9,6 +9,7 @@ import pytest
 
 from handlers.contract import Contract
 from handlers.incoming import parse_json
+from tests.documented import on
 from tests.wire import chunked, head, raw, refused
 
 WITH_BODY = [operation for operation in Contract().operations.values() if operation.body is not None]
@@ -85,7 +86,7 @@ BODIES = {
 @pytest.mark.parametrize("operation", WITH_BODY, ids=lambda operation: operation.id)
 @pytest.mark.parametrize("body, headers, status, code", BODIES.values(), ids=list(BODIES))
 def test_every_operation_reads_its_body_alike(member, operation, body, headers, status, code):
-    path, headers = operation.path.replace("{id}", "x"), {"Content-Type": "application/json", **headers}
+    path, headers = on("x", operation.path), {"Content-Type": "application/json", **headers}
     assert refused(member.test.request(operation.method, path, body=body, headers=headers), status, code)
 
 

@@ -10,6 +10,7 @@ from handlers.contract import Contract
 from storage import keys
 from storage.models import ApiKey, Team, User
 from storage.oauth import Grant, OAuthClient, Token
+from tests.documented import on
 from tests.media_samples import image
 from tests.person import app, tokens
 from tests.service import Http, Member, challenge, well_formed
@@ -29,13 +30,15 @@ SCOPES = {
     "list_clients": "clients:read", "list_platforms": "platforms:read", "create_idea": "ideas:write",
     "update_idea": "ideas:write",
     "list_todays_ideas": "ideas:read",
+    **dict.fromkeys(("create_webhook", "list_webhooks", "get_webhook", "update_webhook", "delete_webhook", "rotate_webhook_secret",
+                     "list_deliveries", "replay_delivery", "replay_deliveries"), "webhooks:write"),
 }
 
 
 def call(http, operation, **options):
     """The operation on something that does not exist, with an empty body where it takes one."""
     body = {} if operation.body is not None else None
-    return http.request(operation.method, operation.path.replace("{id}", "nothing"), body, **options)
+    return http.request(operation.method, on("nothing", operation.path), body, **options)
 
 
 def test_the_table_of_scopes_is_complete():
@@ -182,7 +185,7 @@ def test_the_credential_is_judged_before_anything_in_the_request(member):
     broken = {"body": b"{", "headers": {"Content-Type": "text/plain", "Idempotency-Key": "a b"}}
     for operation in PRIVATE:
         options = broken if operation.body is not None else {"headers": broken["headers"]}
-        path = operation.path.replace("{id}", "%00") + "?x=1"
+        path = on("%00", operation.path) + "?x=1"
         assert Http(member.url).request(operation.method, path, **options).status == 401
         assert member.http(scopes=[]).request(operation.method, path, **options).status == 403
 

@@ -155,7 +155,8 @@ def test_every_body_has_examples_with_names():
 
 def test_whatever_is_made_leads_on():
     leads = {"publish_post": {"get_post", "update_post", "cancel_post"}, "create_idea": {"update_idea"},
-             "connect_account": {"list_accounts"}, "retry_post": {"get_post"}}
+             "connect_account": {"list_accounts"}, "retry_post": {"get_post"},
+             "create_webhook": {"get_webhook", "update_webhook", "list_deliveries", "delete_webhook"}}
     for operation in map(CONTRACT.operations.get, leads):
         answers = DOCUMENT["paths"][operation.path][operation.method.lower()]["responses"]
         made = next(answer for status, answer in answers.items() if status.startswith("2"))
@@ -167,7 +168,8 @@ def test_every_answer_says_its_headers():
     places = re.compile(r"/paths/.*/responses/[0-9]{3}|/components/responses/\w+")
     answers = [(path, node) for path, node in nodes(DOCUMENT) if places.fullmatch(path)]
     common = {"X-Request-Id", "Cache-Control", "Access-Control-Allow-Origin"}
-    assert [path for path, node in answers if "$ref" not in node and not node["headers"].keys() >= common] == []
+    ours = [(path, node) for path, node in answers if "/callbacks/" not in path]
+    assert [path for path, node in ours if "$ref" not in node and not node["headers"].keys() >= common] == []
 
 
 def test_no_component_is_unused():

@@ -4,7 +4,7 @@ import pytest
 
 from handlers.config import Config, ConfigError
 from handlers.contract import Contract
-from tests.documented import as_documented
+from tests.documented import as_documented, on
 from tests.service import Http, Member, start_api, well_formed
 from tests.wire import head, raw, refused
 
@@ -15,7 +15,7 @@ BROKEN = {415: (b"x", "text/plain"), 400: (b"{", "application/json"), 413: (b" "
 
 
 def path_of(operation):
-    return operation.path.replace("{id}", "x")
+    return on("x", operation.path)
 
 
 @pytest.fixture(scope="module")

@@ -44,7 +44,7 @@ def snapshot(environ, store_address, world):
 
 def asked(http, row, objects):
     operation = OPERATIONS[row.operation]
-    path = operation.path.replace("{id}", row.id(objects)) + row.query(objects)
+    path = operation.path.replace("{id}", row.id(objects)).replace("{deliveryId}", row.delivery(objects)) + row.query(objects)
     return http.request(operation.method, path, row.body(objects))
 
 

@@ -18,8 +18,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 KEYS, SECURITY, ACCOUNTS = "storage/keys.py", "handlers/security.py", "handlers/accounts.py"
-OWNERS = {"team_id", "client_id", "user_id", "mode", "oauth_client_id"}
-IN_SQL = re.compile(r"(?:WHERE\s+|AND\s+|ON\s+|= \")((?:\w+\.)?(?:team_id|client_id|user_id|mode) = (%\(\w+\)s|%s))")
+OWNERS = {"team_id", "client_id", "user_id", "mode", "oauth_client_id", "webhook_id"}
+IN_SQL = re.compile(r"(?:WHERE\s+|AND\s+|ON\s+|= \")((?:\w+\.)?(?:team_id|client_id|user_id|mode|webhook_id) = (%\(\w+\)s|%s))")
 FAILED = re.compile(r"^1 failed", re.M)
 
 # Beside those that are found: (file, what stands there, what stands there instead).

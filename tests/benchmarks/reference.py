@@ -16,9 +16,11 @@ from tests.benchmarks.place import service
 from tests.benchmarks.signing_in import Chromium, until
 from tests.service import Member, free_port
 
-# What the examples of the document, which name posts and ideas that nobody has, are answered in test mode.
-EXPECTED = {"create_media_from_url": 422, "connect_account": 409, "disconnect_account": 404, "retry_post": 404, "cancel_post": 404,
-            "get_post": 404, "update_post": 404, "update_idea": 404}
+# What the examples of the document, which name posts, ideas and webhooks that nobody has, are answered in test mode.
+EXPECTED = {"create_media_from_url": 422, "connect_account": 409, **dict.fromkeys((
+    "disconnect_account", "retry_post", "cancel_post", "get_post", "update_post", "update_idea", "get_webhook",
+    "update_webhook", "delete_webhook", "rotate_webhook_secret", "list_deliveries", "replay_delivery", "replay_deliveries"),
+    404)}
 WATCH = """
 window.refused = [];
 document.addEventListener('securitypolicyviolation', event => refused.push(event.violatedDirective + ' ' + event.blockedURI));
@@ -68,7 +70,8 @@ def visit(port, url, pictures):
             status, address = tried(browser, operation)
             expected = EXPECTED.get(operation.id, "2")
             good = status.startswith(str(expected)) and address.startswith(url)
-            print(f"{operation.method:6} {operation.path:28} {status.split()[0]:4} {'' if good else f'expected {expected}'}", flush=True)
+            said = "" if good else f"expected {expected}"
+            print(f"{operation.method:6} {operation.path:52} {status.split()[0]:4} {said}", flush=True)
             wrong += [] if good else [operation.id]
         picture(browser, pictures, "tried")
         refused = browser.run("return refused")
