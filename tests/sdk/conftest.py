@@ -8,6 +8,12 @@ from tests.service import Http, Member, start_api
 
 
 @pytest.fixture(scope="session")
+def environ(environ):
+    """Events may go where docs/webhooks.md has a receiver."""
+    return {**environ, "POSTHORN_ALLOW_PRIVATE": "127.0.0.1:9000"}
+
+
+@pytest.fixture(scope="session")
 def service(environ, worker):
     """The address of an API with a worker, which lets a credential ask for one caption a minute."""
     process, url = start_api({**environ, "POSTHORN_CAPTION_RATE_LIMIT": "1"})

@@ -1,6 +1,7 @@
 """The clients that integrators generate, generated from a file that holds the document, each in its own way."""
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -14,8 +15,14 @@ JAVA_OPTIONS = "disallowAdditionalPropertiesIfNotPresent=false,containerDefaultT
 MET = {
     "published": [["youtube", "published"], ["mastodon", "published"], ["pinterest", "published"]], "links": True,
     "scheduled": [True], "canceled": "canceled", "idea": ["Bread", "Rye, again", True, True],
+    "webhook": ["enabled", True, 0],
     "refused": ["unauthorized", "forbidden", "not_found", "invalid_state", "unprocessable", "rate_limited"],
     "details": [["/media", "media_required"]], "wait": True}
+
+
+def blocks(page, language):
+    """The blocks of a page of documentation in one language, in their order."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
 
 
 def run(*command, folder, good=(0,), **environ):

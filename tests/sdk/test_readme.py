@@ -7,20 +7,15 @@ from pathlib import Path
 import pytest
 
 from tests.contract.tools import node
-from tests.sdk.generated import HERE, run
+from tests.sdk.generated import HERE, blocks, run
 
 SECTION = (HERE.parents[1] / "README.md").read_text().split("\n## Your own client\n")[1].split("\n## ")[0]
 INSTALL = re.compile(r"^(pip|npm) install .*\n", re.MULTILINE)
 
 
-def blocks(language):
-    """The blocks of the section in one language, in their order."""
-    return re.findall(rf"^```{language}\n(.*?)^```$", SECTION, re.DOTALL | re.MULTILINE)
-
-
 def shell(tool, integrator, folder):
     """Runs the commands that use the tool, all but what installs it."""
-    [commands] = [block for block in blocks("sh") if tool in block]
+    [commands] = [block for block in blocks(SECTION, "sh") if tool in block]
     assert INSTALL.match(commands)
     run("sh", "-ec", INSTALL.sub("", commands), folder=folder, **integrator)
 
@@ -34,7 +29,7 @@ def types(tmp_path):
 
 def test_python(integrator, tmp_path):
     shell("openapi-python-client", integrator, tmp_path)
-    [program] = blocks("python")
+    [program] = blocks(SECTION, "python")
     (tmp_path / "hello.py").write_text(program)
     run(sys.executable, "-m", "mypy", "--config-file", HERE / "mypy.ini", "hello.py", folder=tmp_path)
     assert run(sys.executable, "hello.py", folder=tmp_path, **integrator).startswith("post_")
@@ -42,7 +37,7 @@ def test_python(integrator, tmp_path):
 
 def test_typescript(integrator, types, tmp_path):
     shell("openapi-typescript", integrator, tmp_path)
-    [program] = blocks("ts")
+    [program] = blocks(SECTION, "ts")
     (tmp_path / "hello.ts").write_text(program)
     compiled = node("tsc", "--strict", "--module", "esnext", "--moduleResolution", "bundler", "--target", "es2022",
                     "--types", "node", "--typeRoots", HERE / "node_modules" / "@types", tmp_path / "hello.ts", home=HERE)

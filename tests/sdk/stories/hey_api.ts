@@ -2,7 +2,8 @@
 import { readFileSync } from 'node:fs'
 import { setTimeout } from 'node:timers/promises'
 import {
-  cancelPost, createIdea, createUploadUrl, generateCaption, getPost, listAccounts, listPosts, publishPost, updateIdea,
+  cancelPost, createIdea, createUploadUrl, createWebhook, deleteWebhook, generateCaption, getPost, listAccounts, listDeliveries,
+  listPosts, publishPost, rotateWebhookSecret, updateIdea,
 } from './hey'
 import type { ErrorResponse, MediaContentType, PostOperation, Target } from './hey'
 import { createClient } from './hey/client'
@@ -66,6 +67,13 @@ async function main() {
     client: ann, path: { id: idea.id }, body: { content: 'Rye, again', topic: null, platform: null },
   })).data
 
+  const hook = good(await createWebhook({
+    client: ann, body: { url: 'https://hooks.example.com/posthorn', events: ['post.published'] },
+  })).data
+  const rotated = good(await rotateWebhookSecret({ client: ann, path: { id: hook.id } })).data
+  const sent = good(await listDeliveries({ client: ann, path: { id: hook.id } })).data.deliveries
+  const ended = good(await deleteWebhook({ client: ann, path: { id: hook.id } })).data
+
   good(await generateCaption({ client: ann, body: { topic: 'Bread' } }))
   const busy = await generateCaption({ client: ann, body: { topic: 'Bread' } })
   const wrong = refusal(await publishPost({ client: ann, body: { caption: 'Hello', targets: [confused] } }))
@@ -84,6 +92,7 @@ async function main() {
     links: now.targets.every(({ url }) => url !== undefined),
     scheduled: listed.map(({ id }) => id === later.id), canceled: canceled.status,
     idea: [idea.topic, edited.content, edited.topic === undefined, edited.platform === undefined],
+    webhook: [ended.status, rotated.secret !== hook.secret, sent.length],
     refused: refused.map(({ code }) => code), details: bare.details?.map(({ path, rule }) => [path, rule]),
     wait: Number(busy.response?.headers.get('Retry-After')) > 0,
   }))

@@ -64,6 +64,14 @@ async function main() {
     params: { path: { id: idea.id } }, body: { content: 'Rye, again', topic: null, platform: null },
   })).data
 
+  const hook = good(await ann.POST('/v1/webhooks', {
+    body: { url: 'https://hooks.example.com/posthorn', events: ['post.published'] },
+  })).data
+  const params = { path: { id: hook.id } }
+  const rotated = good(await ann.POST('/v1/webhooks/{id}/rotate-secret', { params })).data
+  const sent = good(await ann.GET('/v1/webhooks/{id}/deliveries', { params })).data.deliveries
+  const ended = good(await ann.DELETE('/v1/webhooks/{id}', { params })).data
+
   good(await ann.POST('/v1/generate', { body: { topic: 'Bread' } }))
   const busy = await ann.POST('/v1/generate', { body: { topic: 'Bread' } })
   const wrong = refusal(await ann.POST('/v1/posts', { body: { caption: 'Hello', targets: [confused] } }))
@@ -82,6 +90,7 @@ async function main() {
     links: now.targets.every(({ url }) => url !== undefined),
     scheduled: listed.map(({ id }) => id === later.id), canceled: canceled.status,
     idea: [idea.topic, edited.content, edited.topic === undefined, edited.platform === undefined],
+    webhook: [ended.status, rotated.secret !== hook.secret, sent.length],
     refused: refused.map(({ code }) => code), details: bare.details?.map(({ path, rule }) => [path, rule]),
     wait: Number(busy.response.headers.get('Retry-After')) > 0,
   }))

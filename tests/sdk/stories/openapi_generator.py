@@ -8,14 +8,15 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import urllib3
-from posthorn_sdk import (AccountsApi, ApiClient, CaptionsApi, Configuration, CreateIdeaRequest, ErrorResponse, GenerateRequest,
-                          IdeasApi, MastodonOptions, MastodonTarget, MediaApi, MediaContentType, PinterestOptions,
-                          PinterestTarget, PlatformId, PostOperation, PostsApi, PostStatus, PublishRequest, Target,
-                          UpdateIdeaRequest, UploadUrlRequest, YouTubeOptions, YouTubeTarget)
+from posthorn_sdk import (AccountsApi, ApiClient, CaptionsApi, Configuration, CreateIdeaRequest, CreateWebhookRequest,
+                          ErrorResponse, EventType, GenerateRequest, IdeasApi, MastodonOptions, MastodonTarget, MediaApi,
+                          MediaContentType, PinterestOptions, PinterestTarget, PlatformId, PostOperation, PostsApi, PostStatus,
+                          PublishRequest, Target, UpdateIdeaRequest, UploadUrlRequest, WebhooksApi, YouTubeOptions,
+                          YouTubeTarget)
 from posthorn_sdk.exceptions import (ApiException, ConflictException, ForbiddenException, NotFoundException,
                                      UnauthorizedException, UnprocessableEntityException)
 
-BOARD = "549755885175"
+BOARD, HOOK = "549755885175", "https://hooks.example.com/posthorn"
 
 
 def client(key: str) -> ApiClient:
@@ -33,7 +34,7 @@ def refusal(expected: type[ApiException], call: Callable[[], object]) -> tuple[A
 
 
 ann, reader, stranger = client(os.environ["KEY"]), client(os.environ["READER"]), client("sk_test_wrong")
-posts, media, ideas, captions = PostsApi(ann), MediaApi(ann), IdeasApi(ann), CaptionsApi(ann)
+posts, media, ideas, captions, webhooks = PostsApi(ann), MediaApi(ann), IdeasApi(ann), CaptionsApi(ann), WebhooksApi(ann)
 
 
 def uploaded(path: Path, content_type: MediaContentType) -> str:
@@ -69,6 +70,11 @@ idea = ideas.create_idea(CreateIdeaRequest(
     content="Rye", source_url="https://bread.example/rye", topic="Bread", platform=PlatformId.THREADS)).data
 edited = ideas.update_idea(idea.id, UpdateIdeaRequest(content="Rye, again", topic=None, platform=None)).data
 
+hook = webhooks.create_webhook(CreateWebhookRequest(url=HOOK, events=[EventType.POST_DOT_PUBLISHED])).data
+rotated = webhooks.rotate_webhook_secret(hook.id).data
+sent = webhooks.list_deliveries(hook.id).data.deliveries
+ended = webhooks.delete_webhook(hook.id).data
+
 captions.generate_caption(GenerateRequest(topic="Bread"))
 bare = PublishRequest(caption="Hello", targets=[
     Target(MastodonTarget(platform="mastodon")), Target(YouTubeTarget(platform="youtube"))])
@@ -84,5 +90,6 @@ print(json.dumps({
     "links": all(target.url for target in now.targets),
     "scheduled": [post.id == later.id for post in listed], "canceled": canceled.status.value,
     "idea": [idea.topic, edited.content, edited.topic is None, edited.platform is None],
+    "webhook": [ended.status.value, rotated.secret != hook.secret, len(sent)],
     "refused": [answer.error.code.value for answer in refused],
     "details": [[detail.path, detail.rule] for detail in told.error.details], "wait": int(busy.headers["Retry-After"]) > 0}))

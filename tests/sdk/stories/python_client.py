@@ -14,14 +14,16 @@ from posthorn_client.api.captions import generate_caption
 from posthorn_client.api.ideas import create_idea, update_idea
 from posthorn_client.api.media import create_upload_url
 from posthorn_client.api.posts import cancel_post, get_post, list_posts, publish_post
-from posthorn_client.models import (CreateIdeaRequest, ErrorResponse, GenerateRequest, MastodonOptions,
-                                    MastodonOptionsVisibility, MastodonTarget, MastodonTargetPlatform, MediaContentType,
-                                    PinterestOptions, PinterestTarget, PinterestTargetPlatform, PlatformId, PostOperation,
-                                    PostStatus, PublishRequest, UpdateIdeaRequest, UploadUrlRequest, YouTubeOptions,
-                                    YouTubeOptionsPrivacyStatus, YouTubeTarget, YouTubeTargetPlatform)
+from posthorn_client.api.webhooks import create_webhook, delete_webhook, list_deliveries, rotate_webhook_secret
+from posthorn_client.models import (CreateIdeaRequest, CreateWebhookRequest, ErrorResponse, EventType, GenerateRequest,
+                                    MastodonOptions, MastodonOptionsVisibility, MastodonTarget, MastodonTargetPlatform,
+                                    MediaContentType, PinterestOptions, PinterestTarget, PinterestTargetPlatform,
+                                    PlatformId, PostOperation, PostStatus, PublishRequest, UpdateIdeaRequest,
+                                    UploadUrlRequest, YouTubeOptions, YouTubeOptionsPrivacyStatus, YouTubeTarget,
+                                    YouTubeTargetPlatform)
 from posthorn_client.types import Unset
 
-URL, BOARD = os.environ["URL"], "549755885175"
+URL, BOARD, HOOK = os.environ["URL"], "549755885175", "https://hooks.example.com/posthorn"
 T = TypeVar("T")
 
 
@@ -78,6 +80,11 @@ idea = good(create_idea.sync(client=ann, body=CreateIdeaRequest(
 edited = good(update_idea.sync(
     idea.id, client=ann, body=UpdateIdeaRequest(content="Rye, again", topic=None, platform=None))).data
 
+hook = good(create_webhook.sync(client=ann, body=CreateWebhookRequest(HOOK, [EventType.POST_PUBLISHED]))).data
+rotated = good(rotate_webhook_secret.sync(hook.id, client=ann)).data
+sent = good(list_deliveries.sync(hook.id, client=ann)).data.deliveries
+ended = good(delete_webhook.sync(hook.id, client=ann)).data
+
 good(generate_caption.sync(client=ann, body=GenerateRequest(topic="Bread")))
 busy = generate_caption.sync_detailed(client=ann, body=GenerateRequest(topic="Bread"))
 wrong = refusal(publish_post.sync(client=ann, body=PublishRequest(targets=[
@@ -91,5 +98,6 @@ print(json.dumps({
     "links": all(not isinstance(target.url, Unset) for target in now.targets),
     "scheduled": [post.id == later.id for post in listed], "canceled": canceled.status.value,
     "idea": [idea.topic, edited.content, isinstance(edited.topic, Unset), isinstance(edited.platform, Unset)],
+    "webhook": [ended.status.value, rotated.secret != hook.secret, len(sent)],
     "refused": [answer.error.code.value for answer in refused],
     "details": [[detail.path, detail.rule] for detail in wrong.error.details], "wait": int(busy.headers["Retry-After"]) > 0}))
