@@ -4,8 +4,7 @@ import io
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from ipaddress import ip_address
+from pathlib import Path
 from urllib.parse import urlsplit
 from uuid import uuid4
 
@@ -13,10 +12,13 @@ import click
 from urllib3 import PoolManager, Retry, Timeout
 from urllib3.exceptions import HTTPError
 
+from handlers import checkups
 from handlers.config import FILES, Config, ConfigError, environment
+from handlers.console import as_json, show
+from handlers.findings import Finding
 from handlers.process import data_dir_option
-from handlers.stores import open_database, open_store
-from storage.database import DatabaseAway, database, pending_migrations, with_connection
+from handlers.stores import lineage, open_database, open_store
+from storage.database import DatabaseAway, database, later_migrations, pending_migrations, with_connection
 from storage.objects import ADMIT, NO_PAGES, PROBE_PREFIX, StoreUnavailable
 from storage.queue import health
 
@@ -32,21 +34,8 @@ LAX = "take a store that checks signed headers (S3, R2, Ceph, SeaweedFS); Postho
 PUBLIC = "see Files and who serves them in the README"
 
 
-@dataclass(frozen=True)
-class Finding:
-    """One line of the answer. `good`: whether all is well; None: it works, but could be better."""
-
-    good: bool | None
-    what: str
-    remedy: str = ""
-
-    def __str__(self):
-        mark = {True: "ok  ", False: "FAIL", None: "note"}[self.good]
-        return f"{mark}  {self.what}{f': {self.remedy}' if self.remedy else ''}"
-
-
-def findings(environ) -> Iterator[Finding]:
-    """Everything that was looked at, as it comes."""
+def findings(environ, data_dir: Path) -> Iterator[Finding]:
+    """Everything that was looked at, as it comes; `data_dir` is that of a `posthorn up`, which need not be there."""
     try:
         config = Config.from_env(environ)
         objects = open_store(config)
@@ -55,16 +44,22 @@ def findings(environ) -> Iterator[Finding]:
         yield Finding(False, str(error), SETTINGS)
         return
     yield Finding(True, "the settings can be read")
-    yield from _database()
+    yield from checkups.names(environ)
+    yield from _database(config, objects)
     yield from _store(config, objects)
+    yield from checkups.store_clock(config)
+    for check in (checkups.api, checkups.metrics, checkups.captions, checkups.networks):
+        yield from check(config)
+    yield from checkups.room(data_dir)
 
 
-def _database():
+def _database(config, objects):
     try:
         with with_connection():
             number = database.execute_sql("SELECT current_setting('server_version_num')::int").fetchone()[0]
-            missing = pending_migrations()
+            missing, newer = pending_migrations(), later_migrations()
             queue = None if missing else health()
+            checked = [] if missing else [checkups.database_clock(), *checkups.keys(config)]
     except DatabaseAway as error:
         yield Finding(False, f"the database does not answer ({type(error).__name__})",
                       "look at DATABASE_URL, and whether PostgreSQL runs")
@@ -74,8 +69,20 @@ def _database():
     if missing:
         yield Finding(False, f"{len(missing)} migrations are missing", "run `posthorn migrate`")
         return
-    yield Finding(True, "the schema is up to date")
+    yield Finding(True, "the schema is up to date") if not newer else Finding(
+        None, f"the schema is {len(newer)} migrations ahead of this code", "upgrade this process as well")
+    yield from checked
+    yield from _history(objects)
     yield from _workers(queue)
+
+
+def _history(objects):
+    try:
+        restored = lineage(objects).is_restored()
+    except StoreUnavailable:        # which is told below
+        return
+    if restored:
+        yield Finding(False, "the database was restored from a backup", "stop the workers, and run `posthorn restored`")
 
 
 def _workers(queue):
@@ -131,7 +138,7 @@ def _enforcement(config, objects, key):
 def _serving(config, objects, key):
     """Files are read as everybody reads them. The API serves what it knows of, and the probe is none of that."""
     host = urlsplit(config.s3_public_url).hostname
-    if _is_private(host):
+    if checkups.is_private(host):
         yield Finding(None, f"files are served at {config.s3_public_url}, which no network can reach",
                       "set POSTHORN_BASE_URL or S3_PUBLIC_URL to what the world reaches, for networks that fetch media")
     with PoolManager(timeout=Timeout(connect=4, read=10), retries=Retry(total=1, redirect=0)) as pool:
@@ -199,19 +206,16 @@ def _code(data):
         return None
 
 
-def _is_private(host):
-    try:
-        return not ip_address(host).is_global
-    except ValueError:
-        return host == "localhost" or host.endswith((".localhost", ".internal", ".local"))
-
-
 @click.command("doctor")
+@as_json
 @data_dir_option
-def command(data_dir):
-    """Check the database, the store and the workers; the exit status is 1 where something is wrong."""
-    wrong = False
-    for finding in findings(environment(data_dir)):
-        click.echo(str(finding))
-        wrong = wrong or finding.good is False
-    raise SystemExit(wrong)
+def command(data_dir, as_json):
+    """Check settings, database, store, workers, API, models and networks; the exit status is 1 where something is wrong."""
+    found = []
+    for finding in findings(environment(data_dir), data_dir):
+        found.append(finding)
+        if not as_json:
+            click.echo(str(finding))
+    if as_json:
+        show([finding.to_dict() for finding in found], True)
+    raise SystemExit(any(finding.good is False for finding in found))

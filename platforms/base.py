@@ -289,9 +289,8 @@ class Platform:
 
         `receipt["public"]` is {"id", "url"} of the post. Each step is public at once and may not happen twice: yields the
         receipt with what is about to be sent, which is stored, before each sending, and with its id after it, and Waiting
-        where the network takes its time. A receipt that
-        begins with a sending under way comes from a run whose end nobody knows: the connector looks for what it sent, and
-        raises Rejected where it cannot tell.
+        where the network takes its time. A receipt that begins with a sending under way comes from a run whose end nobody
+        knows: the connector looks for what it sent, and raises Rejected where it cannot tell.
         """
         yield from ()
 

@@ -16,6 +16,7 @@ from storage.figures import timed
 DEFAULT_LIMIT = 2000        # graphemes, where no platform is named
 TINY = 4                    # characters that a caption has at least when it stands in for a longer one
 USUAL_ANSWER = 500          # tokens of a caption and a second try at it, for what is held back before it is asked for
+TRIAL = [{"role": "system", "content": "Answer with one word."}, {"role": "user", "content": "Say ok."}]
 MENDED = {"angle_brackets": str.maketrans("<>", "‹›")}      # rules that another character keeps
 
 
@@ -41,6 +42,12 @@ class CaptionModel:
     def expected_tokens(self, *, topic, platform, tone, language) -> int:
         """About what such a caption costs, for holding it back from a budget."""
         return count_tokens(_question(topic, platform, tone, language)) + USUAL_ANSWER
+
+    def try_out(self) -> None:
+        """Asks for one word. Raises ModelFailed."""
+        if self._missing:
+            raise ModelFailed(f"no caption model is configured: set {self._missing}")
+        self._chat.ask(TRIAL, self._chat.deadline(), Presence(), Bill())
 
     def write(self, *, topic, platform, tone, language, presence=None) -> WrittenCaption:
         """A caption about `topic`, within the limit of `platform` (a Platform or None). Raises ModelFailed.

@@ -67,6 +67,10 @@ class Meta(OAuthPlatform):
         if self.settings["scopes"]:     # what an app may ask for depends on what Meta has reviewed
             self.scopes = tuple(self.settings["scopes"].split())
 
+    def app_works(self):
+        """There is no grant by which it could be told."""
+        return None
+
     def words(self, answer):
         """The code, with the subcode behind a slash, and the message that is meant for people; or those of the upload host."""
         code = answer.field("error", "code", kind=int, default=None)

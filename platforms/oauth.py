@@ -7,7 +7,7 @@ from hashlib import sha256
 from urllib.parse import quote, urlencode
 
 from platforms.base import Account, Authorization, Connected, Platform
-from platforms.errors import Disconnected, PermissionMissing, Rejected
+from platforms.errors import Disconnected, PermissionMissing, PlatformError, Rejected
 
 REFRESH_EARLY = 300     # seconds before the end of a token: longer than any call that is made with it
 LIFETIME = 3600         # seconds of a token whose answer names none
@@ -30,6 +30,8 @@ class OAuthPlatform(Platform):
     authorize_parameters: dict = {}         # what the network wants in the address beside the standard ones
     # The token endpoint's error codes. A dead refresh token needs a person, the app's own credentials the operator.
     token_verdicts: dict = {"invalid_grant": Disconnected, "invalid_client": Rejected, "unauthorized_client": Rejected}
+    # Those of an app that the network does not know, or no more.
+    unknown_app = {"invalid_client", "unauthorized_client", "deleted_client", "disabled_client"}
 
     def authorize(self, redirect_url, state, instance=None):
         """The network's page, with a challenge where it takes one."""
@@ -84,6 +86,21 @@ class OAuthPlatform(Platform):
         if any(self.token_words(answer)):
             raise answer.error()    # some say no with status 200
         return credentials_from(answer)
+
+    def app_works(self) -> bool | None:
+        """Whether the network knows the operator's app; None where it does not tell.
+
+        It is asked with a refresh token that nobody has: who knows the app minds the token, and who does not the app.
+        """
+        try:
+            self.tokens({"grant_type": "refresh_token", "refresh_token": secrets.token_urlsafe(24)})
+        except Disconnected:
+            return True
+        except Rejected as refusal:
+            return False if refusal.platform_code in self.unknown_app else None
+        except PlatformError:
+            pass
+        return None
 
     def token_words(self, answer):
         """The error code and message of the token endpoint (RFC 6749, section 5.2)."""

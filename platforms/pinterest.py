@@ -83,6 +83,7 @@ class Pinterest(OAuthPlatform):
     basic = True
     # None of these numbers is documented; they are those that others have met.
     verdicts = {"3": _our_app, "29": _denied, 429: _too_much}
+    unknown_app = {"2"}
     token_verdicts = {"283": Disconnected, 400: Disconnected, "2": _our_app, "3": _our_app}
     upload_verdicts = {**dict.fromkeys(STALE_UPLOADS, _stale), 403: Rejected}
 

@@ -11,11 +11,15 @@ import psycopg2
 from peewee import InterfaceError, InternalError, OperationalError, ProgrammingError
 from playhouse.migrations import Runner
 from playhouse.pool import MaxConnectionsExceeded, PooledPostgresqlDatabase
-from psycopg2.errors import UndefinedColumn, UndefinedTable
+from psycopg2.errors import DeadlockDetected, LockNotAvailable, UndefinedColumn, UndefinedTable
 from psycopg2.extensions import parse_dsn
 
 MIGRATIONS = Path(__file__).with_name("migrations")
 MIGRATION_LOCK = 0x506F7374     # any constant of ours: pg_advisory_lock key that lets one migration run at a time
+# What waits for a table holds up all who come after it: for less than a lease (platforms/worker.py), and for less than
+# PostgreSQL takes to end one of two that wait for each other, which is then never the live one.
+LOCK_WAIT = "500ms"
+HINDERED_TRIES, HINDERED_PAUSE = 30, 2.0    # the pause, in seconds, is for those who were held up
 BELL = "posthorn_due"           # the NOTIFY channel that wakes the workers
 
 # What a database that is away, restarting, overrun or read-only (another server takes over) raises; nothing was committed then.
@@ -73,20 +77,51 @@ def connection_parameters(url: str) -> dict:
     return {**ours, **parse_dsn(url)}
 
 
+class MigrationHindered(Exception):
+    """Others hold what a migration needs. The text is one sentence for whoever wanted it."""
+
+
 def migrate() -> list[str]:
-    """Applies the migrations that are missing, one process at a time; returns their names."""
+    """Applies the migrations that are missing, one process at a time, each whole or not at all; returns their names.
+
+    Whoever uses the tables meanwhile waits half a second at most for one that is hindered, which is then tried again for 75 s.
+    Raises MigrationHindered.
+    """
     with database.connection_context():
         database.execute_sql("SELECT pg_advisory_lock(%s)", (MIGRATION_LOCK,))
         try:
-            return [str(name) for name in Runner(database, str(MIGRATIONS), table_name="schema_migrations").up()]
+            database.execute_sql(f"SET lock_timeout = '{LOCK_WAIT}'")
+            return _apply(pending_migrations())
         finally:
+            database.execute_sql("RESET lock_timeout")
             database.execute_sql("SELECT pg_advisory_unlock(%s)", (MIGRATION_LOCK,))
+
+
+def _apply(missing):
+    for tries_left in reversed(range(HINDERED_TRIES)):
+        try:
+            Runner(database, str(MIGRATIONS), table_name="schema_migrations").up()
+            break
+        except OperationalError as error:
+            if not isinstance(getattr(error, "orig", None), LockNotAvailable | DeadlockDetected):
+                raise
+            if not tries_left:
+                raise MigrationHindered(f"the migration {pending_migrations()[0]} was not done, since somebody else uses for "
+                                        "long what it changes: pg_stat_activity says who; then run this again") from None
+            time.sleep(HINDERED_PAUSE)
+    return missing
 
 
 def pending_migrations() -> list[str]:
     """The names of the migrations that are missing in the database."""
     runner = Runner(database, str(MIGRATIONS), table_name="schema_migrations")
     return [migration.name for migration in runner.status() if not migration.applied]
+
+
+def later_migrations() -> list[str]:
+    """The names of the migrations in the database that this code does not know: a newer one has been here."""
+    runner = Runner(database, str(MIGRATIONS), table_name="schema_migrations")
+    return [migration.name for migration in runner.status() if migration.path is None]
 
 
 def is_unmigrated(error: ProgrammingError) -> bool:
