@@ -9,16 +9,16 @@ from peewee import ProgrammingError
 
 from handlers.config import ConfigError, LogSettings, environment
 from handlers.logs import set_up
-from storage.database import DatabaseAway, is_unmigrated
+from storage.database import DatabaseAway, MigrationHindered, is_unmigrated
 from storage.embedded import StartFailed
 from storage.objects import StoreUnavailable
 
 COMMANDS = {"account": "handlers.admin:account", "audit": "handlers.admin:trail", "client": "handlers.admin:client",
             "doctor": "handlers.doctor:command", "grant": "handlers.consents:grant", "key": "handlers.credentials:key",
-            "media": "handlers.upkeep:media", "migrate": "handlers.admin:migrate", "oauth-client": "handlers.identity:oauth_client",
-            "restored": "handlers.upkeep:restored", "secrets": "handlers.credentials:secrets", "serve": "handlers.serve:command",
-            "team": "handlers.admin:team", "up": "handlers.up:command", "user": "handlers.identity:user",
-            "worker": "handlers.work:command"}
+            "media": "handlers.upkeep:media", "migrate": "handlers.admin:migrate",
+            "oauth-client": "handlers.identity:oauth_client", "restored": "handlers.upkeep:restored",
+            "secrets": "handlers.credentials:secrets", "serve": "handlers.serve:command", "team": "handlers.admin:team",
+            "up": "handlers.up:command", "user": "handlers.identity:user", "worker": "handlers.work:command"}
 
 
 class Commands(click.Group):
@@ -47,7 +47,7 @@ def main():
     try:
         set_up(LogSettings.from_env(environment()))
         posthorn()
-    except (ConfigError, StartFailed) as error:
+    except (ConfigError, MigrationHindered, StartFailed) as error:
         sys.exit(f"posthorn: {error}")
     except DatabaseAway:
         sys.exit("posthorn: the database does not answer: look at DATABASE_URL")
