@@ -3,9 +3,11 @@
 from handlers.app import create_app
 from handlers.config import Config, environment
 from handlers.scrapes import serve_api
+from handlers.services import build
 from handlers.telemetry import start
 
 config = Config.from_env(environment())
 start(config, "api")
-app = create_app(config)
-serve_api(config)
+services = build(config, connections=config.api_connections)
+app = create_app(config, services)
+serve_api(services)

@@ -1,4 +1,4 @@
-"""How every process of ours logs, API, worker and commands alike: to stderr, for programs one JSON object a line, for people text.
+"""How every process of ours logs, API, worker and commands alike: to stderr, one JSON object a line, or text for people.
 
 No line holds a secret, and none can be forged: what would break or colour it is written as an escape.
 """
@@ -8,6 +8,7 @@ import re
 import sys
 import warnings
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from traceback import extract_tb
 
@@ -19,6 +20,7 @@ from storage import ids
 
 ROOT = Path(__file__).parents[1]
 ACCESS = "posthorn.access"
+SHORT = 64          # characters of texts that come again and again: names, routes, ids
 # Names of our own errors whose words are safe to show, and needed: they name a setting and never its value.
 SPOKEN = (ConfigError,)
 
@@ -32,6 +34,9 @@ def set_up(settings: LogSettings) -> None:
     logging.getLogger(ACCESS).disabled = not settings.access
     logging.getLogger("connexion").setLevel("ERROR")
     sys.excepthook = _ended
+    # What no line of ours tells need not be found out for each: it takes as long as all the rest.
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = logging.logAsyncioTasks = False
+    logging._srcfile = None
     # Connexion imports a test client that nobody here uses, and its own dependency complains.
     warnings.filterwarnings("ignore", message="Using `httpx` with `starlette.testclient`")
 
@@ -52,17 +57,18 @@ class Lines(logging.Formatter):
     def __init__(self, secrets=()):
         super().__init__()
         self._secrets = tuple(secrets)
+        self._clean_short = lru_cache(1000)(self._clean)
 
     def clean(self, text: str) -> str:
         """`text` without secrets, and with escapes for what does not print: ends of lines, colours, changes of direction."""
+        return (self._clean_short if len(text) <= SHORT else self._clean)(text)
+
+    def _clean(self, text):
         text = redacted(text, self._secrets)
         return text if text.isprintable() else re.sub(r"[^ -~]", _escape, text)
 
     def cleaned(self, values: dict) -> dict:
-        """`values` with their texts cleaned; one look at all of them together, since hardly ever there is anything to clean."""
-        texts = " | ".join([value for value in values.values() if isinstance(value, str)])
-        if self.clean(texts) == texts:
-            return values
+        """`values` with their texts cleaned."""
         return {name: self.clean(value) if isinstance(value, str) else value for name, value in values.items()}
 
     def context(self, record) -> dict:
@@ -76,8 +82,8 @@ class JsonLines(Lines):
     def format(self, record):
         """Called by logging."""
         at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
-        told = self.cleaned({"time": at[:-6] + "Z", "level": record.levelname, "logger": record.name,
-                             "message": record.getMessage(), **self.context(record)})
+        told = {"time": at[:-6] + "Z", **self.cleaned({"level": record.levelname, "logger": record.name,
+                                                       "message": record.getMessage(), **self.context(record)})}
         if record.exc_info and record.exc_info[1]:
             told["exception"] = [{"kind": self.clean(kind), "place": places[-1] if places else None, "trace": places}
                                  for kind, places in _chain(record.exc_info[1])]

@@ -16,10 +16,9 @@ from storage import ids, tracing
 
 IN_FLIGHT = Gauge("posthorn_api_in_flight", "Requests that are being answered.", multiprocess_mode="livesum")
 REQUESTS = Counter("posthorn_api_requests", "Requests, by operation and class of the status.", ["operation", "status"])
-SECONDS = Histogram("posthorn_api_request_seconds", "From a request's head to the end of its answer, by operation.", ["operation"],
+SECONDS = Histogram("posthorn_api_request_seconds", "From a request's head to the end of its answer.", ["operation"],
                     buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60))
-REFUSALS = Counter("posthorn_api_refusals", "Answers with a status from 400 on: 429 for a limit, 408, 413, 415 and 422 for a body.",
-                   ["status"])
+REFUSALS = Counter("posthorn_api_refusals", "Answers from 400 on: 429 for a limit; 408, 413, 415 and 422 for a body.", ["status"])
 
 log = logging.getLogger(ACCESS)
 
@@ -42,14 +41,17 @@ class Observe:
                 status = message["status"]
             await send(message)
 
-        parent = Headers(scope=scope).get("traceparent")
         IN_FLIGHT.inc()
-        with ids.about(request_id=exchange.request_id), tracing.span("request", parent=parent, server=True):
+        with ids.about(request_id=exchange.request_id), self._span(scope):
             try:
                 await self.app(scope, receive, watched)
             finally:
                 IN_FLIGHT.dec()
                 self._tell(scope, exchange, status, time.perf_counter() - began)
+
+    def _span(self, scope):
+        parent = Headers(scope=scope).get("traceparent") if tracing.switched_on() else None
+        return tracing.span("request", parent=parent, server=True)
 
     def _tell(self, scope, exchange, status, seconds):
         """`status` 0: they were gone before an answer began."""
@@ -62,7 +64,8 @@ class Observe:
         tracing.note({"http.request.method": scope["method"], "http.route": route, "http.response.status_code": status,
                       "posthorn.request_id": exchange.request_id}, name)
         if log.isEnabledFor(logging.INFO):
-            fields = {"method": scope["method"], "operation": name, "route": route, "status": status, "ms": round(seconds * 1000, 1)}
+            fields = {"method": scope["method"], "operation": name, "route": route, "status": status,
+                      "ms": round(seconds * 1000, 1)}
             if exchange.caller:
                 fields["credential_id"] = exchange.caller.credential_id
             log.info("request", extra={"fields": fields})

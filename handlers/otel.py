@@ -17,7 +17,7 @@ W3C = TraceContextTextMapPropagator()
 
 
 class Tracer:
-    """What storage.tracing speaks to. The SDK reads the standard variables of OpenTelemetry for headers, sampling and the like."""
+    """What storage.tracing speaks to. The SDK reads OpenTelemetry's own variables for headers, sampling and the like."""
 
     def __init__(self, url: str, process: str):
         provider = TracerProvider(resource=Resource.create({"service.name": f"posthorn-{process}"}))

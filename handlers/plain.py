@@ -11,15 +11,12 @@ from handlers import docs
 from handlers.config import ConfigError
 from handlers.connect import callback_url
 from handlers.oauth import RESOURCE_METADATA, SERVER_METADATA, resource_metadata, server_metadata
+from handlers.readiness import readiness
 from handlers.responses import unchanged
 from platforms.errors import PlatformError
-from storage.database import DatabaseAway, database
-from storage.queue import health
 
 METADATA = "/connect/client-metadata.json"
 PATHS = {"/v1/openapi.yaml", "/v1/openapi.json", "/ready", METADATA, SERVER_METADATA, RESOURCE_METADATA, *docs.FILES}
-WAITING = 60.0      # seconds that a due target may wait with nobody taking it
-SILENCE = 5.0       # seconds without a sign of life of any worker; they give one every second
 
 
 def views(contract, services):
@@ -56,19 +53,8 @@ def _document(content, media_type, more=None):
 
 
 def _readiness(services):
-    def check():
-        try:
-            with database.connection_context():
-                queue = health()
-        except DatabaseAway:
-            return {"database": False}
-        # A long queue before a slow network is no reason to turn clients away, as long as somebody works on it.
-        moving = min(queue.oldest_due, queue.claimed) < WAITING
-        publisher = moving and queue.worker_seen < SILENCE
-        return {"database": True, "store": services.objects.ready(), "publisher": publisher}
-
     async def view(request):
-        checks = await to_thread.run_sync(check)
+        checks = await to_thread.run_sync(readiness, services)
         return Response(orjson.dumps({"ready": all(checks.values()), "checks": checks}), 200 if all(checks.values()) else 503,
                         media_type="application/json")
 

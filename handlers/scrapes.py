@@ -1,22 +1,27 @@
 """Where Prometheus asks: a port of its own in each worker, and one for all processes of an API together.
 
-The processes of an API keep their figures in files of one folder (prometheus_client's multiprocess mode). Whichever of them has the
-port answers for all; when it ends, another takes the port.
+The processes of an API keep their figures in files of one folder (prometheus_client's multiprocess mode). Whichever of them has
+the port answers for all; when it ends, another takes the port.
 """
 
 import errno
 import logging
 import os
 import re
+import shutil
+import tempfile
 import threading
 import time
 from pathlib import Path
 
 from prometheus_client import REGISTRY, CollectorRegistry, start_http_server
+from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.mmap_dict import MmapedDict
 from prometheus_client.multiprocess import MultiProcessCollector
 
 from handlers.config import Config
+from handlers.readiness import readiness
+from handlers.services import Services
 from platforms.metrics import QueueCollector
 
 PAUSE = 1.0         # seconds between two tries to get the port
@@ -29,16 +34,19 @@ def serve_worker(config: Config, breakers) -> None:
     """Answers scrapes about this worker and the queue where the settings say so."""
     if config.metrics_port is None:
         return
-    REGISTRY.register(QueueCollector(breakers))
+    for collector in (QueueCollector(breakers), Space()):
+        REGISTRY.register(collector)
     _serve(config.metrics_port, config.metrics_host, REGISTRY)
 
 
-def serve_api(config: Config) -> None:
+def serve_api(services: Services) -> None:
     """Answers scrapes about all processes of this API where the settings say so, or waits until this one is needed for that."""
+    config = services.config
     if config.api_metrics_port is None:
         return
     registry = CollectorRegistry()
-    registry.register(Together(config.api_figures))
+    for collector in (Together(config.api_figures), Readiness(services), Space()):
+        registry.register(collector)
     _serve(config.api_metrics_port, config.metrics_host, registry)
 
 
@@ -47,7 +55,7 @@ def _serve(port, host, registry):
 
 
 def _take(port, host, registry):
-    """Takes the port as soon as it is free: a process that is ending may have it, or one beside us that answers for us as well."""
+    """Takes the port as soon as it is free: one that is ending may have it, or one beside us that answers for us as well."""
     told = False
     while True:
         try:
@@ -58,6 +66,29 @@ def _take(port, host, registry):
                 log.error("metrics cannot be asked for on %s port %d: %s", host, port, os.strerror(error.errno or 0))
                 told = True
             time.sleep(PAUSE)
+
+
+class Readiness:
+    """What GET /ready says, at the time of the scrape."""
+
+    def __init__(self, services):
+        self._services = services
+
+    def collect(self):
+        """Called by prometheus_client."""
+        ready = GaugeMetricFamily("posthorn_ready", "Whether it is there, as GET /ready says.", labels=["check"])
+        for check, there in readiness(self._services).items():
+            ready.add_metric([check], there)
+        yield ready
+
+
+class Space:
+    """The room for what is fetched or converted, on its way to the store."""
+
+    def collect(self):
+        """Called by prometheus_client."""
+        free = shutil.disk_usage(tempfile.gettempdir()).free
+        yield GaugeMetricFamily("posthorn_temporary_free_bytes", "Bytes left in the folder for temporary files.", value=free)
 
 
 class Together:

@@ -1,4 +1,4 @@
-"""What each process that works for others switches on at its start: figures of the pool, and traces where they are asked for."""
+"""What API and worker switch on at their start: figures of the pool, and traces where they are asked for."""
 
 import importlib
 import logging

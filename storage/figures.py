@@ -10,7 +10,7 @@ from prometheus_client import Counter, Gauge, Histogram
 from storage import tracing
 
 POOL = Gauge("posthorn_pool_in_use", "Database connections in use.", multiprocess_mode="livesum")
-FETCHES = Counter("posthorn_fetches", "Requests through the guarded fetch, to networks, links and models, by outcome.", ["outcome"])
+FETCHES = Counter("posthorn_fetches", "Requests through the guarded fetch, to networks, links and models.", ["outcome"])
 FETCH_SECONDS = Histogram("posthorn_fetch_seconds", "From the beginning of a guarded fetch to its end.",
                           buckets=(0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60, 300))
 FETCH_BYTES = Counter("posthorn_fetch_bytes", "Bytes of answers that the guarded fetch has read.")

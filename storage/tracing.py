@@ -15,7 +15,13 @@ def switch_on(tracer) -> None:
     _tracer = tracer
 
 
-def span(name: str, attributes: dict | None = None, *, parent: str | None = None, server: bool = False) -> AbstractContextManager:
+def switched_on() -> bool:
+    """Whether anything comes of spans."""
+    return _tracer is not None
+
+
+def span(name: str, attributes: dict | None = None, *, parent: str | None = None,
+         server: bool = False) -> AbstractContextManager:
     """A span around a piece of work, inside the one around it, or in the trace of `parent`, a W3C traceparent.
 
     `server`: somebody outside asked for this work. What ends it by an exception marks it as failed, with its kind alone.
