@@ -19,6 +19,7 @@ from handlers.exchange import exchange_of
 from handlers.idempotency import PATIENCE, Once, Overtaken
 from handlers.incoming import read
 from handlers.responses import failure
+from handlers.stores import keep
 from storage import ids
 from storage.database import with_connection
 
@@ -71,8 +72,8 @@ class Call:
             key = given.get("idempotency_key")
             if key is None or self._operation.method != "POST":
                 return self._handle(given)
-            once = Once(exchange.caller, f"POST {incoming.scope['path']}", key, body, PATIENCE[self._operation.limit],
-                        self._services.vault)
+            once = Once(exchange.caller, f"POST {incoming.scope['path']}", key, body, vault=self._services.vault,
+                        kept=keep(self._services.config).idempotency, patience=PATIENCE[self._operation.limit])
             return once.begin() or self._handle_once({**given, "keep": once.keep}, once, exchange.request_id)
 
     def _handle(self, given):

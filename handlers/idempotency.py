@@ -14,7 +14,6 @@ from handlers.responses import Answer
 from storage.database import database
 from storage.secrets import Unreadable, Vault
 
-KEPT = timedelta(hours=24)
 SEALED = b"gAAAA"   # how whatever a Vault has sealed begins, and no JSON
 # By rate limit, after which a request without an answer is taken to have died: some wait for the servers of others, at most
 # 60 s for a file. One that is only slow is overtaken then and changes nothing.
@@ -48,11 +47,11 @@ class Overtaken(InvalidState):
 class Once:
     """One use of a key: `begin`, then `keep` in the transaction of the work, or `forget`."""
 
-    def __init__(self, caller, operation: str, key: str, body, patience: timedelta, vault: Vault):
+    def __init__(self, caller, operation: str, key: str, body, *, kept: timedelta, patience: timedelta, vault: Vault):
         self._vault, self._owner = vault, f"teams/{caller.team_id}/{caller.mode}/idempotency_keys/{operation} {key}"
         # A credential of one client means that client without saying so: the same body under another one means another thing.
         self._row = {"team_id": caller.team_id, "mode": caller.mode, "operation": operation, "key": key,
-                     "digest": _digest([caller.client_id, body]), "kept": KEPT, "patience": patience}
+                     "digest": _digest([caller.client_id, body]), "kept": kept, "patience": patience}
 
     def begin(self) -> Answer | None:
         """The kept answer, or None when the work is ours to do. Raises InvalidState for another body or a running request."""

@@ -129,7 +129,8 @@ def test_the_same_key_at_the_same_moment_is_each_ones_own(api_url, member, envir
     callers = [member.caller(), member.caller("live"), other.caller(), other.caller("live")]
 
     def use(caller):
-        return Once(caller, "POST /v1/ideas", "key-moment", IDEA, timedelta(minutes=1), vault)
+        return Once(caller, "POST /v1/ideas", "key-moment", IDEA, kept=timedelta(days=1), patience=timedelta(minutes=1),
+                    vault=vault)
 
     with connection.atomic():       # in which it is one moment for the database
         uses = [use(caller) for caller in callers]
@@ -263,6 +264,20 @@ def test_how_long_a_key_is_remembered(member, connection, age, answered, fresh):
     else:
         assert is_replay(again, first) if answered else (again.status, again.headers["Retry-After"]) == (409, "1")
     assert member.rows()["Idea"] == (2 if fresh else 1)
+
+
+@pytest.mark.parametrize("hours, replays", [(47, True), (49, False)])
+def test_a_setting_has_keys_remembered_for_longer(member, connection, hours, replays):
+    def use():
+        return Once(member.caller(), "POST /v1/ideas", "key-1", IDEA, kept=timedelta(hours=48), patience=timedelta(seconds=30),
+                    vault=None)
+
+    first = use()
+    assert first.begin() is None
+    first.keep(Answer(201, b"{}"))
+    database.execute_sql("UPDATE idempotency_keys SET started_at = now() - %s WHERE team_id = %s",
+                         (timedelta(hours=hours), member.team.id))
+    assert (use().begin() is not None) == replays
 
 
 @pytest.mark.parametrize("key", ["x", "0", "a_B-9.z:0", "A" * 255, "__proto__", "..", ":"])
