@@ -8,11 +8,13 @@ import time
 import matplotlib
 import psutil
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogFormatter
 
 EVERY = 10.0        # seconds between two samples
+POINTS = 150        # of a line, at most: the picture stays small
 MB, HOUR = 1 << 20, 3600.0
 STARTER = "starter.py"
-TITLES = ("resident memory, MB", "open descriptors", "requests to the API, ms", "lateness of posts, s")
+TITLES = ("resident memory, MB", "open descriptors", "requests to the API, ms", "lateness of posts, ms")
 FIELDS = ("at", "process", "pid", "megabytes", "descriptors", "cpu_seconds")
 
 
@@ -116,15 +118,18 @@ def draw(path, started, rows, requests, lateness, faults):
         for since, until, _ in faults:
             panel.axvspan((since - started) / 60, (until - started) / 60, color="0.85", lw=0)
     for role in dict.fromkeys(row[1] for row in rows if row[2]):
-        minutes = [(row[0] - started) / 60 for row in rows if row[1] == role]
+        own = [row for row in rows if row[1] == role]
+        own = own[::len(own) // POINTS + 1]
         for panel, field in ((panels[0], 3), (panels[1], 4)):
-            panel.plot(minutes, [row[field] for row in rows if row[1] == role], lw=1, label=role)
-    for panel, points, factor in ((panels[2], requests, 1000), (panels[3], lateness, 1)):
+            panel.plot([(row[0] - started) / 60 for row in own], [row[field] for row in own], lw=1, label=role)
+    for panel, points in ((panels[2], requests), (panels[3], lateness)):
         minutes = by_minute(points, started)
         for share in (0.5, 0.99):
-            panel.plot([minute + 0.5 for minute, _ in minutes], [percentile(values, share) * factor for _, values in minutes],
-                       lw=1, marker=".", ms=3, label=f"p{share * 100:.0f}")
+            panel.plot([minute + 0.5 for minute, _ in minutes], [percentile(values, share) * 1000 for _, values in minutes],
+                       lw=1, label=f"p{share * 100:.0f}")
         panel.set_yscale("log")
+        for axis in (panel.yaxis.set_major_formatter, panel.yaxis.set_minor_formatter):
+            axis(LogFormatter(minor_thresholds=(2, 0.5)))
     for panel in panels:
         panel.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
     panels[0].set_ylim(bottom=0)

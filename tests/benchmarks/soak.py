@@ -2,10 +2,10 @@
 
 Run: nice python -m tests.benchmarks.soak [--minutes 60] [--picture tests/benchmarks/soak.svg]; with matplotlib, see README.md
 
-Two API processes and a worker, on PostgreSQL, SeaweedFS and stand-ins of Mastodon and Bluesky that count what is public. Posts
-at once, bursts at each full minute, uploads, links, captions, reads; every few minutes PostgreSQL is restarted, or the store
-stands still, or a network is slow, or its answers get lost. Only the CSV of the samples is left behind, in the directory for
-temporary files.
+Two API processes and a worker, on PostgreSQL, SeaweedFS and stand-ins of Mastodon and Bluesky that count what is public, and a
+webhook. Posts at once, bursts at each full minute, uploads, links, captions, reads; every few minutes PostgreSQL is restarted,
+or the store stands still, or a network is slow, or its answers get lost. Only the CSV of the samples is left behind, in the
+directory for temporary files.
 """
 
 import argparse
@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import cycle
 from pathlib import Path
 from statistics import median
@@ -30,12 +30,12 @@ from tests.benchmarks.course import HOUR, Watch, draw, percentile, slope
 from tests.benchmarks.crashes import judged
 from tests.benchmarks.figures import line
 from tests.benchmarks.ingest import process, serve_files
-from tests.benchmarks.traffic import Traffic
+from tests.benchmarks.traffic import Receiver, Traffic
 from tests.delivery import Desk
 from tests.media_samples import image
 from tests.servers import BUCKET, running, short_directory
 from tests.service import Http, free_port, start_api
-from tests.stage import set_up
+from tests.stage import eventually, set_up
 
 # A second, by the names of Traffic's methods. A third of two cores, with the networks and the callers themselves.
 PACES = {"reads": 60, "now": 2.5, "burst": 1.3, "uploads": 0.4, "links": 0.8, "captions": 1}
@@ -43,6 +43,7 @@ ACCOUNTS = 100              # on each network
 ANSWER = 0.05               # seconds that a network takes
 CALM, AFTER = 120.0, 30.0   # seconds between two faults, and after one in which its traces are let pass
 STILL, SLOW = 6.0, 3.0      # seconds in which the store answers nothing; of a slow network's answer
+EVENTS = 400.0              # seconds after the last post in which its event has to be there: two pauses between attempts
 WARM = 600.0                # seconds before the slopes begin; a third of a shorter run
 MEMORY, DESCRIPTORS = 2.0, 3    # MB an hour for each process; between the medians of the first and the last third
 P99, FLAT = 50.0, 1.5       # ms that p99 may always have, or in the last third so many times that of the first
@@ -96,11 +97,11 @@ class Faults:
 
 @contextmanager
 def service(address, store, folder):
-    """API, worker, networks and the server of the links; gives the stage, both processes, the API's address and a link."""
+    """API, worker, networks, the server of the links and the receiver of a webhook; gives the stage and what the run needs."""
     port = free_port()
     (folder / "picture.png").write_bytes(image("PNG"))
-    with set_up(address, store) as stage, process(serve_files, folder, port):
-        allowed = f"{stage.environ['POSTHORN_ALLOW_PRIVATE']},127.0.0.1:{port}"
+    with set_up(address, store) as stage, process(serve_files, folder, port), Receiver() as receiver:
+        allowed = f"{stage.environ['POSTHORN_ALLOW_PRIVATE']},127.0.0.1:{port},{receiver.url.split('/')[2]}"
         unlimited = {f"POSTHORN_{name}_LIMIT": "100000" for name in ("FETCH_RATE", "CAPTION_RATE")}
         stage.environ |= {"POSTHORN_API_PROCESSES": "2", "POSTHORN_VALIDATE_RESPONSES": "0", "POSTHORN_ALLOW_PRIVATE": allowed,
                           **unlimited}
@@ -108,31 +109,36 @@ def service(address, store, folder):
             network.fault(times=None, delay=ANSWER)
         api, url = start_api(stage.environ)
         try:
-            yield stage, api, stage.living_worker(), url, f"http://127.0.0.1:{port}/picture.png"
+            hook = {"url": receiver.url, "events": ["post.published"]}
+            assert Http(url, stage.key()).post("/v1/webhooks", hook).status == 201
+            yield SimpleNamespace(stage=stage, api=api, worker=stage.living_worker(), url=url, receiver=receiver,
+                                  link=f"http://127.0.0.1:{port}/picture.png")
         finally:
             api.stop()
 
 
 def soak(address, store, directory, faults, given):
     """The run itself; returns all that was seen."""
-    with service(address, store, directory) as (stage, api, worker, url, link):
-        traffic = Traffic(lambda mode: Http(url, stage.key(mode)), stage, link, ACCOUNTS)
-        watch, started = Watch({"API": api.popen.pid, "worker": worker.popen.pid}, given.csv), time.time()
+    with service(address, store, directory) as on:
+        traffic = Traffic(lambda mode: Http(on.url, on.stage.key(mode)), on.stage, on.link, ACCOUNTS)
+        watch, started = Watch({"API": on.api.popen.pid, "worker": on.worker.popen.pid}, given.csv), time.time()
         psutil.cpu_percent()
         watch.start()
         traffic.start(PACES)
         try:
-            faults.go_on(stage.networks.values(), given.minutes * 60)
+            faults.go_on(on.stage.networks.values(), given.minutes * 60)
         finally:
             ended, machine = time.time(), psutil.cpu_percent()
             watch.stop()
             traffic.stop()
-        stage.desk.close()
-        stage.desk = Desk(address)
-        posts = judged(stage, traffic.accepted, within=240)
-        errors = [one for one in (api.log() + worker.log()).splitlines() if " ERROR " in one]
+        on.stage.desk.close()
+        on.stage.desk = Desk(address)
+        posts = judged(on.stage, traffic.accepted, within=240)
+        with suppress(AssertionError):      # what is missing then is counted below
+            eventually(lambda: on.receiver.posts >= set(traffic.accepted), within=EVENTS)
+        errors = [one for one in (on.api.log() + on.worker.log()).splitlines() if "ERROR" in one]
         return SimpleNamespace(started=started, ended=ended, machine=machine, rows=watch.rows, traffic=traffic, posts=posts,
-                               faults=faults.seen, late=stage.desk.sql(LATE), errors=errors)
+                               faults=faults.seen, late=on.stage.desk.sql(LATE), errors=errors, receiver=on.receiver)
 
 
 def calm(points, faults):
@@ -188,8 +194,11 @@ def judge_posts(seen):
     print(f"{len(seen.late)} posts, {dict(Counter(seen.posts.statuses.values()))}; lateness far from faults p50 "
           f"{percentile(late, 0.5):.2f} s, p99 {percentile(late, 0.99):.2f} s, of all "
           f"p99 {percentile([seconds for _, seconds in seen.late], 0.99):.2f} s")
+    came = seen.receiver.came
+    print(f"{len(came)} events came, {sum(number > 1 for number in came.values())} of them more than once")
     left = sum(status != "published" for status in seen.posts.statuses.values())
-    figures = {"lost": seen.posts.lost, "doubled": seen.posts.doubled, "early": seen.posts.early, "not public in the end": left}
+    figures = {"lost": seen.posts.lost, "doubled": seen.posts.doubled, "early": seen.posts.early, "not public in the end": left,
+               "without an event": len(set(seen.traffic.accepted) - seen.receiver.posts)}
     return all([line(f"accepted posts {what}", figure, 0, "") for what, figure in figures.items()])
 
 

@@ -1,9 +1,15 @@
-"""Callers at a steady pace: reads, publishes with idempotency keys, uploads, links, captions; and what came of each request."""
+"""Callers at a steady pace: reads, publishes with idempotency keys, uploads, links, captions; and what came of each request.
 
+Beside them the receiver of a webhook.
+"""
+
+import json
 import random
 import threading
 import time
+from collections import Counter
 from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count, cycle
 from types import SimpleNamespace
 
@@ -18,11 +24,40 @@ AGAIN = 0.5         # seconds between two such
 READS = ("/v1/health", "/v1/posts?limit=20", "/v1/platforms", "/v1/accounts", "/v1/posts?status=published")
 
 
+class Receiver(ThreadingHTTPServer):
+    """Takes events until closed: `came` has of each id how often it came, `posts` the ids of the posts that are out.
+
+    Every thirtieth request is refused, and has to come again.
+    """
+
+    daemon_threads, request_queue_size = True, 128
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), _Event)
+        self.came, self.posts, self.requests = Counter(), set(), count(1)
+        self.url = f"http://127.0.0.1:{self.server_address[1]}/"
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+
+class _Event(BaseHTTPRequestHandler):
+    def do_POST(self):
+        event = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        refused = next(self.server.requests) % 30 == 0
+        if not refused:
+            self.server.came[self.headers["webhook-id"]] += 1
+            self.server.posts.add(event["data"]["id"])
+        self.send_response(500 if refused else 204)
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
 class Traffic:
     """Activities on threads of their own until stopped.
 
-    `http(mode)` gives what asks with a key of "live" or "test". `asked` has of each request when (epoch seconds), what, the
-    status (0: no answer) and the seconds; `accepted` the caption of each post that was answered with 202, by its id.
+    `http(mode)` gives what asks with a key of "live" or "test". `asked` has of each request when it ended (epoch seconds),
+    what, the status (0: no answer) and the seconds; `accepted` the caption of each post that was answered with 202, by its id.
     """
 
     def __init__(self, http, stage, link, accounts):
@@ -109,12 +144,12 @@ class Traffic:
 
     def _timed(self, what, request):
         """The answer, or None."""
-        at, started, answer, words = time.time(), time.monotonic(), None, None
+        started, answer, words = time.monotonic(), None, None
         try:
             answer = request()
         except NO_ANSWER as error:
             words = repr(error)
-        status = answer.status if answer is not None else 0
+        at, status = time.time(), answer.status if answer is not None else 0
         self.asked.append((at, what, status, time.monotonic() - started))
         if not 200 <= status < 300:
             self.refused.append((at, what, status, words or getattr(answer, "raw", b"")[:300]))
