@@ -17,7 +17,8 @@ import click
 from handlers.acts import make_client, make_key, make_team
 from handlers.config import LEFT, Config, environment
 from handlers.process import data_dir_option
-from handlers.stores import open_database, open_store
+from handlers.stores import lineage, open_database, open_store
+from storage import audit
 from storage.database import database, migrate
 from storage.embedded import Postgres, StartFailed, Store
 from storage.models import Team
@@ -32,8 +33,8 @@ BUCKET = "posthorn"
 class Up:
     """One run of everything. `data_dir` keeps what must survive; `say` prints a line for the person who waits."""
 
-    def __init__(self, data_dir: Path, host: str, port: int, environ: dict, say=print):
-        self.data_dir, self.host, self.port, self.say = data_dir, host, port, say
+    def __init__(self, data_dir: Path, host: str, port: int, environ: dict, say=print, *, restored=False):
+        self.data_dir, self.host, self.port, self.say, self.restored = data_dir, host, port, say, restored
         self.environ = dict(environ)
         self._servers, self._processes = [], {}
         self._stopping = False
@@ -73,8 +74,12 @@ class Up:
         open_database(config, connections=2)
         self.say("Preparing the database ...")
         migrate()
-        for warning in open_store(config).prepare():
+        objects = open_store(config)
+        for warning in objects.prepare():
             self.say(f"Note: {warning}")
+        if self.restored:       # before anything is published
+            doubtful = lineage(objects).begin_anew(actor=audit.typed()).doubtful
+            self.say(f"{doubtful} targets may have been sent since the backup; they are looked for and not sent again")
 
     def _leave_settings(self):
         """For the other commands, run beside this one."""
@@ -220,6 +225,7 @@ class _Stopped(Exception):
 @data_dir_option
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option("--port", type=click.IntRange(1, 65535), default=8080, show_default=True, help="The port to listen on.")
-def command(data_dir, host, port):
+@click.option("--restored", is_flag=True, help="The data comes from a backup: what may have been sent since is not sent again.")
+def command(data_dir, host, port, restored):
     """Run everything on this machine: database, store, API and worker."""
-    Up(data_dir, host, port, environment(), click.echo).run()
+    Up(data_dir, host, port, environment(), click.echo, restored=restored).run()

@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from handlers.cli import posthorn
+from handlers.up import Up
 from platforms.base import Absent, Published
 from storage import posts
 from storage.lineage import PREFIX, Lineage, gaps
@@ -15,6 +16,7 @@ from storage.models import User
 from storage.people import begin_session, new_link
 from tests.delivery import DONE, ERROR, Told, _bind
 from tests.delivery import address, desk, whole_desk  # fixtures
+from tests.service import free_port
 
 
 class Memory(dict):
@@ -195,6 +197,17 @@ def test_the_command_does_what_a_worker_would(desk, history, targets, typed):
     assert typed("media", "sweep") == (1, "Error: this database was restored from a backup: run `posthorn restored` first\n")
     status, said = typed("restored")
     assert status == 0 and said.startswith("6 targets may have been sent since ") and desk.row(targets["due"]).restored
+
+
+def test_all_of_one_machine_may_have_come_from_a_backup(environ, address, desk, targets, tmp_path):
+    said = []
+    up = Up(tmp_path, "127.0.0.1", free_port(), {**environ, "DATABASE_URL": address}, said.append, restored=True)
+    try:
+        up._prepare()
+    finally:
+        _bind(address)
+    assert said[-1] == "6 targets may have been sent since the backup; they are looked for and not sent again"
+    assert desk.row(targets["due"]).restored
 
 
 def test_a_database_that_was_only_moved_publishes_what_is_due(desk, history, targets, typed):
