@@ -6,6 +6,7 @@ No line holds a secret, and none can be forged: what would break or colour it is
 import logging
 import re
 import sys
+import threading
 import warnings
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -34,6 +35,7 @@ def set_up(settings: LogSettings) -> None:
     logging.getLogger(ACCESS).disabled = not settings.access
     logging.getLogger("connexion").setLevel("ERROR")
     sys.excepthook = _ended
+    threading.excepthook = lambda told: _ended(told.exc_type, told.exc_value, told.exc_traceback)
     # What no line of ours tells need not be found out for each: it takes as long as all the rest.
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = logging.logAsyncioTasks = False
     logging._srcfile = None

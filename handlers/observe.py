@@ -18,7 +18,8 @@ IN_FLIGHT = Gauge("posthorn_api_in_flight", "Requests that are being answered.",
 REQUESTS = Counter("posthorn_api_requests", "Requests, by operation and class of the status.", ["operation", "status"])
 SECONDS = Histogram("posthorn_api_request_seconds", "From a request's head to the end of its answer.", ["operation"],
                     buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60))
-REFUSALS = Counter("posthorn_api_refusals", "Answers from 400 on: 429 for a limit; 408, 413, 415 and 422 for a body.", ["status"])
+REFUSALS = Counter("posthorn_api_refusals", "Answers from 400 on: 429 for a limit, 408, 413, 415 and 422 for a body.",
+                   ["status"])
 
 log = logging.getLogger(ACCESS)
 

@@ -84,14 +84,14 @@ def test_settings_of_logs_that_nobody_understands_are_told_in_one_sentence(name,
 
 def test_levels_hold_for_what_is_ours():
     root = logging.getLogger()
-    before = root.handlers[:], root.level, sys.excepthook
+    before = root.handlers[:], root.level, sys.excepthook, threading.excepthook
     try:
         set_up(LogSettings.from_env({"POSTHORN_LOG_LEVEL": "debug", "POSTHORN_ACCESS_LOG": "0"}))
         assert logging.getLogger("posthorn.any").isEnabledFor(logging.DEBUG)
         assert not logging.getLogger("urllib3").isEnabledFor(logging.INFO)      # it logs addresses whole
         assert not logging.getLogger("posthorn.access").isEnabledFor(logging.CRITICAL)
     finally:
-        root.handlers, root.level, sys.excepthook = before
+        root.handlers, root.level, sys.excepthook, threading.excepthook = before
         logging.getLogger("posthorn").setLevel(logging.NOTSET)
         logging.getLogger("posthorn.access").disabled = False
 

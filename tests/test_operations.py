@@ -3,8 +3,8 @@
 import time
 
 import pytest
-import urllib3
 
+from tests.scraping import scraped
 from tests.service import Http, Member, Process, free_port, start_api
 
 
@@ -56,16 +56,12 @@ def test_a_worker_tells_prometheus_what_it_does(environ, api_url):
     worker = Process("worker", {**environ, "POSTHORN_METRICS_PORT": str(port)})
     member = Member(api_url)
     try:
-        def scraped():
-            text = urllib3.request("GET", f"http://127.0.0.1:{port}/metrics", retries=urllib3.Retry(20, backoff_factor=0.1)).data.decode()
-            return {line.rsplit(" ", 1)[0]: float(line.rsplit(" ", 1)[1]) for line in text.splitlines() if line and line[0] != "#"}
-
-        scraped()
+        scraped(port)
         for caption in ("hello", "[sandbox:rejected]", "[sandbox:unconfirmed]"):
             post = member.test.post("/v1/posts", {"caption": caption, "targets": [{"platform": "gbp"}]}).data
             member.test.settled(post["id"])
         for _ in range(50):     # until this worker has taken one, and not only that of other tests
-            if (figures := scraped())["posthorn_claimed_total"]:
+            if (figures := scraped(port)[0])["posthorn_claimed_total"]:
                 break
             member.test.settled(member.test.post("/v1/posts", {"caption": "hello", "targets": [{"platform": "gbp"}]}).data["id"])
         assert figures["posthorn_unconfirmed"] >= 1 and figures["posthorn_oldest_due_seconds"] < 1
