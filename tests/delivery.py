@@ -21,9 +21,11 @@ from psycopg2.extras import RealDictCursor
 from platforms.accounts import owner
 from platforms.base import Limits, Platform, PostType, Published
 from platforms.publisher import Publisher
+from platforms.webhooks import Sender
 from platforms.worker import Worker
 from storage import posts, queue
 from storage.database import database, migrate, open_pool
+from storage.fetch import Fetcher
 from storage.models import Account
 from storage.posts import NewTarget
 from storage.secrets import Vault, new_key
@@ -107,7 +109,7 @@ class Desk:
     def clear(self):
         """Forgets all posts and accounts."""
         self.sql("SET posthorn.journal = 'open'")
-        for table in ("attempts", "attachments", "targets", "posts", "accounts", "public_calls"):
+        for table in ("webhooks", "attempts", "attachments", "targets", "posts", "accounts", "public_calls"):
             self.sql(f"DELETE FROM {table}")
         self.sql("UPDATE lineages SET id = gen_random_uuid()")     # not the history that the store remembers
 
@@ -345,8 +347,8 @@ class Networks:
 class WorkerThread:
     """A worker in a thread of this process. Only for what ends by itself: a worker that loses patience ends the process."""
 
-    def __init__(self, publisher, address, threads=8):
-        self.worker = Worker(publisher, address, threads=threads)
+    def __init__(self, publisher, address, threads=8, sender=None):
+        self.worker = Worker(publisher, address, threads=threads, sender=sender)
         self._thread = threading.Thread(target=self.worker.run)
 
     def __enter__(self):
@@ -360,10 +362,10 @@ class WorkerThread:
 
 
 class WorkerProcess:
-    """A worker on the Board in a process of its own, ready when entered."""
+    """A worker on the Board in a process of its own, ready when entered; it may send events to these ports of this machine."""
 
-    def __init__(self, desk, threads=8):
-        self._command = [sys.executable, "-m", "tests.delivery", desk.address, desk.key, str(threads)]
+    def __init__(self, desk, threads=8, ports=()):
+        self._command = [sys.executable, "-m", "tests.delivery", desk.address, desk.key, str(threads), *map(str, ports)]
 
     def __enter__(self):
         self.popen = subprocess.Popen(self._command, cwd=ROOT, start_new_session=True, stdout=subprocess.PIPE)
@@ -401,15 +403,16 @@ def _execute(address, statement):
     connection.close()
 
 
-def _main(address, key, threads):
+def _main(address, key, threads, *ports):
     """A worker as the command starts it, apart from its network."""
     logging.basicConfig(level="WARNING")
     open_pool(address, connections=threads + 4)
-    worker = Worker(Publisher(Networks(Board(address)), Vault((key,)), None), address, threads=threads)
+    vault, fetcher = Vault((key,)), Fetcher(frozenset(("127.0.0.1", int(port)) for port in ports))
+    worker = Worker(Publisher(Networks(Board(address)), vault, None), address, threads=threads, sender=Sender(vault, fetcher))
     signal.signal(signal.SIGTERM, lambda *_: worker.stop())
     print(worker.name, flush=True)
     worker.run()
 
 
 if __name__ == "__main__":
-    _main(sys.argv[1], sys.argv[2], int(sys.argv[3]))
+    _main(sys.argv[1], sys.argv[2], int(sys.argv[3]), *sys.argv[4:])

@@ -1,18 +1,12 @@
 """The guarded fetch against answers that are late, endless, cut or twisted, and against what TLS may meet."""
 
-import ipaddress
-import ssl
 import tracemalloc
-from datetime import datetime, timedelta, timezone
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from storage.fetch import Broken, Timeouts, TooLarge, TooSlow, Unreachable
 from storage.wire import MAX_HEAD
+from tests.authority import authority   # a fixture
 from tests.fetching import (BARE, CHUNKED, OK, QUICK, UNREACHED, allowing, ask, connects, download, drip, serve, took_less_than,
                             with_lines)   # two are fixtures
 
@@ -147,36 +141,6 @@ def test_an_early_no_counts_and_an_early_yes_does_not(serve, status):
 
 
 # TLS
-
-def signed(subject, key, issuer, issuer_key, days=9, names=()):
-    now = datetime.now(timezone.utc)
-    subject, issuer = (x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]) for name in (subject, issuer))
-    builder = x509.CertificateBuilder(issuer, subject, key.public_key(), x509.random_serial_number(), now - timedelta(days=9),
-                                      now + timedelta(days=days))
-    builder = builder.add_extension(x509.BasicConstraints(not names, None), critical=True)
-    if names:
-        builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
-    return builder.sign(issuer_key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
-
-
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory):
-    """The context that trusts a new authority, and a function that makes a server's context for a name that it vouches for."""
-    root = ec.generate_private_key(ec.SECP256R1())
-    certificate = signed("authority", root, "authority", root)
-
-    def serving(name, days=9):
-        key = ec.generate_private_key(ec.SECP256R1())
-        names = [x509.IPAddress(ipaddress.ip_address(name)) if name[0].isdigit() else x509.DNSName(name)]
-        chain = tmp_path_factory.mktemp("tls") / "chain.pem"
-        chain.write_bytes(signed("server", key, "authority", root, days, names) + key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()))
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(chain)
-        return context
-
-    return ssl.create_default_context(cadata=certificate.decode()), serving
-
 
 def test_tls_with_the_right_name_is_accepted_and_the_name_stays_the_name(serve, authority, connects):
     trusting, serving = authority
