@@ -1,6 +1,6 @@
 """API, delivery and ingest, each in a short version, held against their floors: one table, and an exit status by the limits.
 
-Run: python -m tests.benchmarks [api] [delivery] [ingest]; all of them take seven minutes
+Run: python -m tests.benchmarks [api] [delivery] [ingest]; all of them take five minutes
 """
 
 import os
@@ -19,7 +19,7 @@ def main(chosen):
         print(f"\n{name}", flush=True)
         PARTS[name]()
     print(f"\n{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} in the end. "
-          f"The ratio is how many times worse than the floor ours is.\n\n{table()}")
+          f"A ratio says how many times worse than the floor ours is.\n\n{table()}")
     return any(row[-1] != "kept" for row in SEEN)
 
 

@@ -7,12 +7,12 @@ SEEN = []       # of this process, as rows of the table
 def line(what, figure, limit, unit, floor="", ours=""):
     """Prints one promise; returns whether it was kept.
 
-    Where it is how many times worse than a floor ours is, `floor` and `ours` say so in words.
+    Where it is how many times worse than a floor ours is, `floor` and `ours` have both; `floor` alone is only shown beside it.
     """
     kept = "kept" if figure <= limit else "MISSED"
     print(f"{what:58} {figure:8.2f} {unit:3} of {limit:6.1f}   {kept}", flush=True)
     shown, most = f"{figure:.2f} {unit}", f"{limit:.2f} {unit}"
-    SEEN.append((what, floor, ours, shown, most, kept) if floor else (what, "", shown, "", most, kept))
+    SEEN.append((what, floor, ours, shown, most, kept) if ours else (what, floor, shown, "", most, kept))
     return figure <= limit
 
 

@@ -188,7 +188,7 @@ def p99(times):
 def show_health(what, times):
     """The promise and, since other work on the machine counts too, how the rest was, and how a program beside it fared."""
     ours, beside = times
-    line(f"{what}: health at p99 ({len(ours)} asked)", p99(ours), HEALTH, "ms")
+    line(f"{what}: health at p99 ({len(ours)} asked)", p99(ours), HEALTH, "ms", f"{p99(beside):.2f} ms")
     print(f"{'':58} {p99(beside):8.2f} ms  at p99 a program beside it that does nothing else; load {os.getloadavg()[0]:.1f}")
     for name, some in (("ours", ours), ("beside", beside)):
         soon = sum(one <= HEALTH for one in some) / len(some)
