@@ -20,6 +20,7 @@ from tests.media_samples import image
 from tests.test_crash import NO_ANSWER, PUBLISH
 
 PATIENCE = 60.0     # seconds in which a publish that got no 202 is asked again under its key
+LAST_ONES = 0.05    # of the requests end their connection, so that each process of the API gets its share of every kind
 AGAIN = 0.5         # seconds between two such
 READS = ("/v1/health", "/v1/posts?limit=20", "/v1/platforms", "/v1/accounts", "/v1/posts?status=published")
 
@@ -140,7 +141,8 @@ class Traffic:
                 return
 
     def _ask(self, http, what, method, path, body=None, headers=None):
-        return self._timed(what, lambda: http.request(method, path, body, headers=headers))
+        more = {"Connection": "close"} if random.random() < LAST_ONES else {}
+        return self._timed(what, lambda: http.request(method, path, body, headers={**(headers or {}), **more}))
 
     def _timed(self, what, request):
         """The answer, or None."""
