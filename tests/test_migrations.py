@@ -134,7 +134,8 @@ def one_more(postgres_url, tmp_path, monkeypatch):
         (tmp_path / "0001_more.py").write_text(f'def up(migrator, db):\n    db.execute_sql("{sql}")\n')
         monkeypatch.setattr(schema, "MIGRATIONS", tmp_path)
         monkeypatch.setattr(schema, "HINDERED_PAUSE", 0.01)
-        session = psycopg2.connect(address)
+        # Should the migration wait for as long as it takes, this session ends before the test does.
+        session = psycopg2.connect(address, options="-c idle_in_transaction_session_timeout=20s")
         session.cursor().execute("SELECT FROM posts")
         yield session
         session.close()
