@@ -3,6 +3,7 @@
 import contextlib
 import os
 import queue
+import signal
 import socket
 import subprocess
 import sys
@@ -27,14 +28,14 @@ def receiving(language, folder, secret):
     (folder / file).write_text(text)
     lines = queue.Queue()
     process = subprocess.Popen([program, file], cwd=folder, env={**os.environ, "WEBHOOK_SECRET": secret},
-                               stdout=subprocess.PIPE, text=True)
+                               stdout=subprocess.PIPE, text=True, start_new_session=True)
     reader = threading.Thread(target=lambda: [lines.put(line) for line in process.stdout])
     reader.start()
     try:
         listening()
         yield lines
     finally:
-        process.kill()
+        os.killpg(process.pid, signal.SIGKILL)      # the `node` of the wheel is a program that starts the real one
         process.wait()
         reader.join()
         process.stdout.close()
