@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from psycopg2.extras import Json
 
 from storage import audit
-from storage.database import DatabaseAway, database, with_connection
+from storage.database import database, with_connection
 from storage.objects import Objects, StoreUnavailable
 from storage.queue import CLAIM_LOCK
 
@@ -131,7 +131,7 @@ class Lineage:
                 self.verify()
             elif row is not None and row[0] > self._stored:
                 self._put(row[0])
-        except (StoreUnavailable, *DatabaseAway) as error:
+        except Exception as error:      # whatever it was: without a memory, an older database would not be known
             log.warning("how far the journal has come is not remembered (%s)", type(error).__name__)
 
     def _put(self, tide):

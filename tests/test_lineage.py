@@ -5,10 +5,12 @@ from contextlib import contextmanager
 
 import pytest
 from click.testing import CliRunner
+from peewee import OperationalError
 
 from handlers.cli import posthorn
 from handlers.up import Up
 from platforms.base import Absent, Published
+from platforms.worker import Worker
 from storage import posts
 from storage.lineage import PREFIX, Lineage, gaps
 from storage.objects import StoreUnavailable
@@ -178,6 +180,39 @@ def test_a_person_who_looked_may_have_it_sent_again_with_all_that_follows(desk, 
     for _ in range(2):
         desk.run(desk.publisher(network), target.id)
     assert desk.row(target.id).status == "published" and network.verbs() == ["find", "prepare", "publish", "follow"]
+
+
+# The worker.
+
+class Doubtful:
+    """Says as often as it is told that nobody knows."""
+
+    def __init__(self, times):
+        self.times, self.asked = times, 0
+
+    def verify(self):
+        self.asked += 1
+        if self.asked <= self.times:
+            raise OperationalError("away")
+
+
+def test_a_worker_claims_nothing_before_it_is_sure_and_is_not_sure_after_the_database_was_away(desk, address, monkeypatch):
+    history, target = Doubtful(times=2), desk.target(desk.account())
+    worker = Worker(desk.publisher(Told(publish=[DONE])), address, threads=1, lineage=history)
+    for name in ("_rest", "_sleep"):
+        monkeypatch.setattr(worker, name, lambda seconds: None)
+    for fence in (0, 0, 1):
+        worker._try_turn()
+        assert desk.row(target).fence == fence
+    worker._try_turn()
+    assert history.asked == 3
+    monkeypatch.setattr(worker, "_sleep", lambda seconds: Doubtful(times=1).verify())
+    worker._try_turn()
+    monkeypatch.setattr(worker, "_sleep", lambda seconds: None)
+    worker._try_turn()
+    worker._hang_up()
+    worker._posts.pool.shutdown()
+    assert history.asked == 4
 
 
 # The command.
