@@ -17,8 +17,10 @@ from psycopg2.pool import ThreadedConnectionPool
 from platforms.accounts import owner
 from platforms.base import Platform, Published
 from platforms.publisher import Publisher
+from platforms.webhooks import Sender
 from platforms.worker import Worker
 from storage.database import connection_parameters, database, migrate, open_pool
+from storage.fetch import Fetcher
 from storage.models import Team, User
 from storage.secrets import Vault
 from tests.benchmarks.figures import line
@@ -68,7 +70,7 @@ class Network:
 
 def worker(url):
     open_pool(url, connections=CONNECTIONS)
-    Worker(Publisher(Network(), VAULT, None), url, threads=THREADS).run()
+    Worker(Publisher(Network(), VAULT, None), url, threads=THREADS, sender=Sender(VAULT, Fetcher())).run()
 
 
 def burst(team, user, run, count, lead=LEAD):
