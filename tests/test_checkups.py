@@ -26,6 +26,11 @@ from tests.test_objects import serving
 NETWORKS = ("linkedin", "twitter", "tiktok", "pinterest", "youtube", "gbp")
 
 
+@pytest.fixture(scope="module", autouse=True)
+def service(environ):
+    """Made before the database that some of these tests have of their own, to which the models are bound meanwhile."""
+
+
 def told(found):
     """(good, what) of each, all that is not good with a remedy."""
     found = list(found)

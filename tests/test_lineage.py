@@ -21,6 +21,11 @@ from tests.delivery import address, desk, whole_desk  # fixtures
 from tests.service import free_port
 
 
+@pytest.fixture(scope="module", autouse=True)
+def service(environ):
+    """Made before the database that some of these tests have of their own, to which the models are bound meanwhile."""
+
+
 class Memory(dict):
     """A store that remembers names, or is away."""
 

@@ -19,6 +19,11 @@ from tests.service import Member
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def service(environ):
+    """Made before the database that some of these tests have of their own, to which the models are bound meanwhile."""
+
+
 def now():
     return datetime.now(UTC)
 
