@@ -195,7 +195,8 @@ def test_an_answer_with_a_secret_is_kept_sealed_and_replayed(member, connection,
 
 def test_a_kept_secret_whose_key_is_gone_is_not_told(member, connection):
     caller, answer = member.caller(), member.test.post("/v1/webhooks", HOOK, headers={"Idempotency-Key": "once"})
-    again = Once(caller, "POST /v1/webhooks", "once", HOOK, timedelta(minutes=1), Vault((new_key(),)))
+    again = Once(caller, "POST /v1/webhooks", "once", HOOK, kept=timedelta(days=1), patience=timedelta(minutes=1),
+                 vault=Vault((new_key(),)))
     with pytest.raises(InvalidState, match="out of use"):
         again.begin()
     assert answer.status == 201
