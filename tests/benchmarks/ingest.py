@@ -85,7 +85,7 @@ async def _serve_nothing(port):
         await server.serve_forever()
 
 
-def _beside(port):
+def beside_us(port):
     """A program that does nothing but answer: what it takes under the same load is the machine's doing."""
     asyncio.run(_serve_nothing(port))
 
@@ -266,12 +266,12 @@ def run(rounds):
         store = Objects(address.endpoint_url, address.access_key, address.secret_key, address.bucket)
         store.prepare()
         port = free_port()
-        with process(serve_files, Path(folder), port), process(_beside, port_beside := free_port()):
+        with process(serve_files, Path(folder), port), process(beside_us, portbeside_us := free_port()):
             settings = {"POSTHORN_ALLOW_PRIVATE": f"127.0.0.1:{port}", "POSTHORN_API_PROCESSES": "1",
                         "POSTHORN_VALIDATE_RESPONSES": "0", "POSTHORN_FETCH_RATE_LIMIT": "100000"}
             api, url = start_api(environment(database_url, address, **settings))
             try:
-                report(api, [url, f"http://127.0.0.1:{port_beside}"], store, f"http://127.0.0.1:{port}", rounds)
+                report(api, [url, f"http://127.0.0.1:{portbeside_us}"], store, f"http://127.0.0.1:{port}", rounds)
             finally:
                 api.kill()
                 database.close_all()

@@ -61,9 +61,9 @@ class Traffic:
     what, the status (0: no answer) and the seconds; `accepted` the caption of each post that was answered with 202, by its id.
     """
 
-    def __init__(self, http, stage, link, accounts):
-        """Publishes on `stage` from so many `accounts` on each network; `link` leads to a picture."""
-        self._http, self._link = http, link
+    def __init__(self, http, stage, link, accounts, beside=None):
+        """Publishes on `stage` from so many `accounts` on each network; `link` leads to a picture, `beside` to an idler."""
+        self._http, self._link, self._beside = http, link, beside
         names = [(name, stage.account(name)[1]) for _ in range(accounts) for name in PUBLISH]
         self._accounts, self._numbers, self._lock = cycle(names), count(), threading.Lock()
         self._picture, self._store = image("PNG"), urllib3.PoolManager(retries=False, timeout=30)
@@ -107,6 +107,10 @@ class Traffic:
         put = self._timed("upload", lambda: self._store.request("PUT", asked.data["uploadUrl"], self._picture, headers=headers))
         if put is not None and put.status == 200:
             self._publish(http, None, media=[asked.data["publicUrl"]])
+
+    def beside(self, _):
+        """A request to a program that does nothing else: what that takes is the machine's doing."""
+        self._timed("beside", lambda: self._store.request("GET", self._beside))
 
     def links(self, http):
         """A picture by its link."""
