@@ -294,6 +294,15 @@ def test_the_events_of_a_time_again(member, hook):
     assert member.test.post(f"{hook}/replay", {"from": "2026-02-30T12:00:00Z"}).rules == [("/from", "format")]
 
 
+def test_who_is_enabled_again_gives_up_what_is_too_old_and_nobody_elses(member, hook):
+    other = f"/v1/webhooks/{made(member.test)['id']}"
+    rows = [sent(member, path, "pending") for path in (hook, other)]
+    Delivery.update(ends_at=datetime.now(UTC) - timedelta(hours=1)).where(Delivery.id.in_(rows)).execute()
+    for status in ("disabled", "enabled"):
+        member.test.patch(hook, {"status": status})
+    assert [Delivery.get_by_id(row).status for row in rows] == ["failed", "pending"]
+
+
 def test_to_a_disabled_webhook_nothing_is_sent_again(member, hook):
     row = sent(member, hook, "failed")
     member.test.patch(hook, {"status": "disabled"})
