@@ -19,7 +19,7 @@ from uvicorn_worker import UvicornWorker
 from handlers.config import FIGURES, Config, ConfigError, LogSettings, environment
 from handlers.draining import Draining
 from handlers.logs import formatter
-from handlers.process import end_with_parent
+from handlers.process import end_with_parent, share_arenas
 
 
 class ApiWorker(UvicornWorker):
@@ -104,6 +104,7 @@ def command(host, port, tied):
     """Run the API alone."""
     if tied:
         end_with_parent()
+    share_arenas()
     config = Config.from_env(environment())
     with figures(config) as folder:
         Api(config, host, port, folder).run()

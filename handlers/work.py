@@ -7,7 +7,7 @@ import click
 
 from handlers import telemetry
 from handlers.config import Config, environment
-from handlers.process import end_with_parent
+from handlers.process import end_with_parent, share_arenas
 from handlers.scrapes import serve_worker
 from handlers.services import build
 from handlers.stores import keep, lineage, sweep
@@ -49,6 +49,7 @@ def command(tied):
     """Run a worker: it publishes what is due. Run as many as you like."""
     if tied:
         end_with_parent()
+    share_arenas()
     config = Config.from_env(environment())
     services = build(config, connections=min(config.worker_threads, MOST - SPARE) + SPARE)
     telemetry.start(config, "worker")
