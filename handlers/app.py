@@ -62,7 +62,7 @@ def _layers(contract, config, services):
     return [
         functools.partial(Proxies, trusted=config.trusted_proxies),
         Gate,
-        functools.partial(Observe, paths=beside),
+        functools.partial(Observe, paths=beside, counting=config.api_metrics_port is not None),
         functools.partial(Origins, allowed=config.cors_origins, methods=methods),
         functools.partial(ServerErrorMiddleware, handler=_answer_error),
         ExceptionMiddleware,

@@ -3,6 +3,7 @@
 A request goes by the id of its operation, or by a path that we know; never by what somebody else wrote.
 """
 
+import contextlib
 import logging
 import time
 
@@ -21,14 +22,19 @@ SECONDS = Histogram("posthorn_api_request_seconds", "From a request's head to th
 REFUSALS = Counter("posthorn_api_refusals", "Answers from 400 on: 429 for a limit, 408, 413, 415 and 422 for a body.",
                    ["status"])
 
+OFF = contextlib.nullcontext()
+
 log = logging.getLogger(ACCESS)
 
 
 class Observe:
-    """Watches requests go by. `paths` are those that answer beside the operations and the files."""
+    """Watches requests go by. `paths` are those that answer beside the operations and the files.
 
-    def __init__(self, app, paths):
-        self.app, self.paths = app, frozenset(paths)
+    `counting`: whether anybody can ask for the figures.
+    """
+
+    def __init__(self, app, paths, counting):
+        self.app, self.paths, self.counting = app, frozenset(paths), counting
         self._seconds, self._requests = {}, {}      # looking a child up by its labels takes longer than counting
 
     async def __call__(self, scope, receive, send):
@@ -42,12 +48,11 @@ class Observe:
                 status = message["status"]
             await send(message)
 
-        IN_FLIGHT.inc()
-        with ids.about(request_id=exchange.request_id), self._span(scope):
+        counted = IN_FLIGHT.track_inprogress() if self.counting else OFF
+        with ids.about(request_id=exchange.request_id), self._span(scope), counted:
             try:
                 await self.app(scope, receive, watched)
             finally:
-                IN_FLIGHT.dec()
                 self._tell(scope, exchange, status, time.perf_counter() - began)
 
     def _span(self, scope):
@@ -59,12 +64,12 @@ class Observe:
         operation = exchange.operation
         route = operation.path if operation else self._route(scope["path"])
         name = operation.id if operation else route
-        self._count(name, f"{status // 100}xx" if status else "none", seconds)
-        if status >= 400:
-            REFUSALS.labels(str(status)).inc()
+        if self.counting:
+            self._count(name, status, seconds)
         tracing.note({"http.request.method": scope["method"], "http.route": route, "http.response.status_code": status,
                       "posthorn.request_id": exchange.request_id}, name)
-        if log.isEnabledFor(logging.INFO):
+        # Health is asked for every few seconds, and that it is well is no news.
+        if log.isEnabledFor(logging.INFO) and not (operation and operation.public and status < 400):
             fields = {"method": scope["method"], "operation": name, "route": route, "status": status,
                       "ms": round(seconds * 1000, 1)}
             if exchange.caller:
@@ -72,12 +77,15 @@ class Observe:
             log.info("request", extra={"fields": fields})
 
     def _count(self, name, status, seconds):
-        counter = self._requests.get((name, status))
+        kind = f"{status // 100}xx" if status else "none"
+        counter = self._requests.get((name, kind))
         if counter is None:
-            counter = self._requests[name, status] = REQUESTS.labels(name, status)
+            counter = self._requests[name, kind] = REQUESTS.labels(name, kind)
             self._seconds[name] = SECONDS.labels(name)
         counter.inc()
         self._seconds[name].observe(seconds)
+        if status >= 400:
+            REFUSALS.labels(str(status)).inc()
 
     def _route(self, path):
         return path if path in self.paths else PREFIX if path.startswith(PREFIX) else "none"
