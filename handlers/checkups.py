@@ -32,14 +32,14 @@ SCARCE, ROOMY = 256 * 2**20, 4 * 2**30              # bytes: of no use, and of t
 NEAR = 0.8                                          # of 1, how alike a name is that may be meant
 SHOWN = 5                                           # ids of rows in one line
 
-NO_NAME = "take it away, or look for its name under Configuration in the README"
+NO_NAME = "take it away, or look for its name in docs/configuration.md"
 CLOCK = "let an NTP service set the clocks of all machines, such as chrony or systemd-timesyncd"
 NO_KEYS = "`posthorn secrets new` makes one"
 LOST = "put the key that sealed them behind the others in POSTHORN_SECRET_KEYS, or connect these accounts again"
-MODEL = "see Captions in the README"
+MODEL = "see docs/captions.md"
 DISK = "make room, or set TMPDIR to a larger disk: a file has up to 2 GB"
 PLAIN = "put a proxy with a certificate before the API: nobody can sign in there, and most networks send nobody back to it"
-APP = "see Going live in the README"
+APP = "see docs/networks.md"
 
 
 class _Asked(dict):

@@ -31,7 +31,7 @@ PAGE = "response-content-type=text/html"
 SETTINGS = "set it, or run this beside a running `posthorn up` with the same --data-dir"
 S3_SETTINGS = "look at S3_ENDPOINT_URL, S3_BUCKET, S3_REGION, S3_ADDRESSING and the keys"
 LAX = "take a store that checks signed headers (S3, R2, Ceph, SeaweedFS); Posthorn still checks each file before its use"
-PUBLIC = "see Files and who serves them in the README"
+PUBLIC = "see Files in docs/operations.md"
 
 
 def findings(environ, data_dir: Path) -> Iterator[Finding]:

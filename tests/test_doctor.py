@@ -78,7 +78,7 @@ def test_the_embedded_store_read_by_everybody_makes_pages_of_files(environ, heal
     public = {name: environ[name] for name in ("S3_PUBLIC_URL", "S3_BUCKET")}
     assert wrong(healthy | public) == [
         "FAIL  a query turns files into pages, which may hold scripts: have the query dropped: "
-        "see Files and who serves them in the README"]
+        "see Files in docs/operations.md"]
     every = [str(finding) for finding in findings(healthy | public, Path("/nowhere"))]
     assert any(line.startswith("note  files are served without `nosniff`") for line in every)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.contract.tools import node
 
 HERE = Path(__file__).parent
-# As README tells those who generate Java, who have the library of JsonNullable as well, with which a null can be sent.
+# As docs/clients.md tells those who generate Java, who have the library of JsonNullable as well, with which a null can be sent.
 JAVA_OPTIONS = "disallowAdditionalPropertiesIfNotPresent=false,containerDefaultToNull=true,openApiNullable=false"
 # What every story prints.
 MET = {
