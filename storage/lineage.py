@@ -24,7 +24,8 @@ PREFIX = "posthorn-lineage-"        # of objects whose names say how far the jou
 MARK_EVERY = 10.0                   # seconds, in which what is sent is not remembered yet
 
 PRESENT = """
-SELECT id, place = posthorn_place(), (SELECT coalesce(max(id), 0) FROM attempts) FROM lineages ORDER BY begun_at DESC LIMIT 1
+SELECT id, place = posthorn_place(), (SELECT coalesce(max(id), 0) FROM attempts) AS tide, seen_at
+FROM lineages ORDER BY begun_at DESC LIMIT 1
 """
 # By one worker of all. Nobody says so who has not noticed yet that the database is another one.
 SEEN = """
@@ -82,29 +83,27 @@ class Lineage:
     def verify(self) -> Restored | None:
         """Takes the consequences where the database was restored; None where it was not. To be called before anything is sent.
         """
-        with with_connection():
-            found, in_place, tide = database.execute_sql(PRESENT).fetchone()
-        stored = self._remembered(found)
+        found, in_place, tide, stored = self._look(self._remembered)
         if not in_place or tide < stored:
-            return self.begin_anew(found)
+            return self.begin_anew(found, stored)
         self._id, self._tide, self._stored = found, tide, stored
         return None
 
     def is_restored(self) -> bool:
         """Whether `verify` would find something to do. Raises StoreUnavailable."""
-        with with_connection():
-            found, in_place, tide = database.execute_sql(PRESENT).fetchone()
-        return not in_place or tide < self._marked(found)
+        _, in_place, tide, stored = self._look(self._marked)
+        return not in_place or tide < stored
 
-    def begin_anew(self, instead_of: str | None = None, actor: audit.Actor = audit.WORKER) -> Restored | None:
+    def begin_anew(self, instead_of: str | None = None, stored: int = 0, actor: audit.Actor = audit.WORKER) -> Restored | None:
         """Begins another history; what may have been sent in the one that was lost is in doubt.
 
-        None where the present history is not `instead_of` (None: any): somebody else was faster.
+        None where the present history is not `instead_of` (None: any), since somebody else was faster, or nothing is wrong with
+        it: it lies in its place, and its journal reaches `stored`.
         """
         with with_connection(), database.atomic():
             database.execute_sql("SELECT pg_advisory_xact_lock(%s)", (CLAIM_LOCK,))
-            found, since = database.execute_sql("SELECT id, seen_at FROM lineages ORDER BY begun_at DESC LIMIT 1").fetchone()
-            if found != (instead_of or found):
+            found, in_place, tide, since = database.execute_sql(PRESENT).fetchone()
+            if instead_of is not None and (found != instead_of or in_place and tide >= stored):
                 return None
             doubtful = database.execute_sql(DOUBT, {"since": since, "error": Json(self._error)}).rowcount
             database.execute_sql(FORGET)
@@ -134,6 +133,18 @@ class Lineage:
         except Exception as error:      # whatever it was: without a memory, an older database would not be known
             log.warning("how far the journal has come is not remembered (%s)", type(error).__name__)
 
+    def _look(self, marked):
+        """The present history, whether it lies in its place, how far its journal comes, and how far it had come by `marked`.
+
+        The journal is read after the store was asked: the workers beside this one go on meanwhile, and say so to the store.
+        """
+        asked, present = None, _present()
+        while present[0] != asked:
+            asked = present[0]
+            stored = marked(asked)
+            present = _present()
+        return *present[:3], stored
+
     def _put(self, tide):
         prefix = f"{PREFIX}{self._id}/"
         key = f"{prefix}{tide:020}"
@@ -152,6 +163,11 @@ class Lineage:
 
     def _marked(self, lineage):
         return max((int(key.rpartition("/")[2]) for key, _, _ in self._objects.list(f"{PREFIX}{lineage}/")), default=0)
+
+
+def _present():
+    with with_connection():
+        return database.execute_sql(PRESENT).fetchone()
 
 
 def gaps() -> list[tuple[datetime, datetime]]:

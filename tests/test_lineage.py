@@ -29,11 +29,14 @@ def service(environ):
 class Memory(dict):
     """A store that remembers names, or is away."""
 
-    away = False
+    away, meanwhile = False, None       # `meanwhile` is done once, before the next answer
 
     def list(self, prefix):
         if self.away:
             raise StoreUnavailable("the object store cannot be reached")
+        meanwhile, self.meanwhile = self.meanwhile, None
+        if meanwhile is not None:
+            meanwhile()
         return [(key, 1, None) for key in sorted(self) if key.startswith(prefix)]
 
     def put(self, key, file, size, content_type):
@@ -56,6 +59,12 @@ def history(desk, memory):
 
 def elsewhere(desk):
     desk.sql("UPDATE lineages SET place = 'elsewhere'")
+
+
+def sent(desk):
+    """The journal grows, and it is time to remember that."""
+    desk.sql("INSERT INTO attempts (team_id, target_id, fence, step) VALUES ('t', 't', 1, 'sending')")
+    desk.sql("UPDATE lineages SET seen_at = now() - interval '1 minute'")
 
 
 @pytest.fixture
@@ -105,8 +114,7 @@ def test_what_may_have_been_sent_is_in_doubt_and_nothing_else(desk, history, tar
 def test_nothing_is_in_doubt_where_the_journal_only_grew(desk, history, memory, targets):
     for _ in range(2):
         assert history.verify() is None
-        desk.sql("UPDATE lineages SET seen_at = now() - interval '1 minute'")
-        desk.sql("INSERT INTO attempts (team_id, target_id, fence, step) VALUES ('t', 't', 1, 'sending')")
+        sent(desk)
         history.mark()
         assert len(memory) == 1
     assert Lineage(memory, ERROR).verify() is None and desk.row(targets["due"]).status == "scheduled"
@@ -128,10 +136,25 @@ def test_a_journal_that_ends_before_what_the_store_remembers(desk, history, memo
     assert any(key.startswith(f"{PREFIX}{before[1][0]}/") for key in memory)
 
 
+def test_who_starts_beside_a_worker_that_goes_on_sees_no_restore(desk, history, memory, targets):
+    """What the other has the store remember while that is asked is newer than what was read of the journal before."""
+    def goes_on():
+        sent(desk)
+        history.mark()
+
+    assert history.verify() is None
+    for look in (Lineage(memory, ERROR).is_restored, Lineage(memory, ERROR).verify):
+        memory.meanwhile = goes_on
+        assert not look() and memory.meanwhile is None and len(memory) == 1
+    assert desk.row(targets["due"]).status == "scheduled"
+
+
 def test_two_that_notice_it_at_once_begin_one_history(desk, history, targets):
     elsewhere(desk)
     [[lineage]] = desk.sql("SELECT id FROM lineages")
     assert history.begin_anew(lineage).doubtful == 6 and history.begin_anew(lineage) is None
+    [[lineage]] = desk.sql("SELECT id FROM lineages ORDER BY begun_at DESC LIMIT 1")
+    assert history.begin_anew(lineage) is None          # nor is anything wrong with the new one
     [(_, seen_at), (begun_at, _)] = desk.sql("SELECT begun_at, seen_at FROM lineages ORDER BY begun_at")
     with desk._connected():
         assert gaps() == [(seen_at, begun_at)]
