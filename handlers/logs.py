@@ -33,6 +33,8 @@ def set_up(settings: LogSettings) -> None:
     logging.basicConfig(level="WARNING", handlers=[handler], force=True)
     logging.getLogger("posthorn").setLevel(settings.level.upper())
     logging.getLogger(ACCESS).disabled = not settings.access
+    # Each try that fails, several of which may be nothing but a server that starts; what comes of them is told by who asked.
+    logging.getLogger("urllib3").setLevel("ERROR")
     logging.getLogger("connexion").setLevel("ERROR")
     sys.excepthook = _ended
     threading.excepthook = lambda told: _ended(told.exc_type, told.exc_value, told.exc_traceback)

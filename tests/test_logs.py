@@ -88,7 +88,8 @@ def test_levels_hold_for_what_is_ours():
     try:
         set_up(LogSettings.from_env({"POSTHORN_LOG_LEVEL": "debug", "POSTHORN_ACCESS_LOG": "0"}))
         assert logging.getLogger("posthorn.any").isEnabledFor(logging.DEBUG)
-        assert not logging.getLogger("urllib3").isEnabledFor(logging.INFO)      # it logs addresses whole
+        assert not logging.getLogger("peewee").isEnabledFor(logging.INFO)       # it logs values
+        assert not logging.getLogger("urllib3.connectionpool").isEnabledFor(logging.WARNING)    # addresses whole, and each try
         assert not logging.getLogger("posthorn.access").isEnabledFor(logging.CRITICAL)
     finally:
         root.handlers, root.level, sys.excepthook, threading.excepthook = before
