@@ -7,9 +7,9 @@ WORKDIR /src
 COPY . .
 # Every dependency has a wheel: nothing is compiled, and what would have to be stops the build.
 # hadolint ignore=DL3013
-RUN pip wheel --only-binary :all: --no-binary posthorn --wheel-dir /wheels . \
+RUN pip wheel --only-binary :all: --no-binary posthorn --wheel-dir /wheels '.[otel]' \
     && python -m venv --without-pip /opt/posthorn \
-    && pip --python /opt/posthorn install --no-index --find-links /wheels posthorn
+    && pip --python /opt/posthorn install --no-index --find-links /wheels 'posthorn[otel]'
 
 FROM python:${PYTHON}
 RUN useradd --uid 10001 --user-group --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin posthorn

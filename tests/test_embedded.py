@@ -358,7 +358,7 @@ def test_without_the_wheels_the_extra_is_named(directory, make):
            f"try: {make}.start()\nexcept StartFailed as error: print(error)"
     said = subprocess.run([directory / "bare" / "bin" / "python", "-c", code, directory / "server"], cwd=ROOT, text=True,
                           env={"PATH": "/nowhere", "PYTHONPATH": sysconfig.get_path("purelib")}, stdout=subprocess.PIPE).stdout
-    assert said.endswith("is not installed: pip install 'posthorn[embedded]'\n") and said.count("\n") == 1
+    assert said.endswith("is not installed: pip install '.[embedded]' in a clone brings it\n") and said.count("\n") == 1
 
 
 def test_several_at_once_keep_apart(directory):

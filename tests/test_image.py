@@ -85,6 +85,12 @@ def test_what_the_image_is_built_of_is_all_that_it_needs_and_nothing_more():
     assert shown <= {file.partition("/")[0] for file in files}
 
 
+def test_what_a_setting_of_the_image_may_need_is_in_it_and_nobody_is_sent_to_packages_of_others():
+    assert "'.[otel]'" in DOCKERFILE and "install --no-index --find-links /wheels 'posthorn[otel]'" in DOCKERFILE
+    told = [file for pattern in ("*.md", "docs/*.md", "handlers/*.py", "storage/*.py") for file in ROOT.glob(pattern)]
+    assert [file.name for file in told if re.search(r"pip3? install ['\"]?posthorn\b", file.read_text())] == []
+
+
 def test_every_setting_of_the_services_is_one(known):
     for service in OURS.values():
         assert set(service["environment"]) <= known
@@ -112,7 +118,11 @@ def test_the_two_commands_make_the_secrets(tmp_path, known):
     Fernet(made["POSTHORN_SECRET_KEYS"])
     assert SECRETS <= set(made) and all(len(made[name]) >= 20 for name in SECRETS)
     url = INTERPOLATED.sub(lambda found: made[found[1]], SERVICES["api"]["environment"]["DATABASE_URL"])
-    Config.from_env({**made, **SERVICES["worker"]["environment"], "DATABASE_URL": url, "POSTHORN_METRICS_PORT": "9464"})
+    for service in OURS.values():
+        # Whatever .env says, the ports for metrics are those that Prometheus is told of.
+        given = {**made, "POSTHORN_API_METRICS_PORT": "9464", **service["environment"], "DATABASE_URL": url}
+        config = Config.from_env(given)
+        assert "command" in service or (config.metrics_host, config.api_metrics_port) == ("0.0.0.0", 9465)
 
 
 @pytest.mark.parametrize("name", SERVICES)

@@ -145,7 +145,7 @@ def test_without_the_packages_the_service_works_and_says_what_is_missing(environ
     code = "import sys; sys.modules['opentelemetry'] = None\nimport handlers.asgi"
     settings = {**environ, "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9"}
     done = subprocess.run([sys.executable, "-c", code], env=settings, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
-    assert "pip install 'posthorn[otel]'" in done.stderr
+    assert "pip install '.[otel]' in a clone" in done.stderr
 
 
 def test_switched_off_a_span_is_nothing():
