@@ -31,7 +31,8 @@ FROM lineages ORDER BY begun_at DESC LIMIT 1
 SEEN = """
 UPDATE lineages SET seen_at = clock_timestamp()
 WHERE id = %(id)s AND NOT EXISTS (SELECT FROM lineages AS later WHERE later.begun_at > lineages.begun_at)
-  AND place = posthorn_place() AND seen_at < clock_timestamp() - %(every)s * interval '1 second'
+  AND place = posthorn_place()
+  AND seen_at NOT BETWEEN clock_timestamp() - %(every)s * interval '1 second' AND clock_timestamp()
   AND (SELECT coalesce(max(id), 0) FROM attempts) >= %(tide)s
 RETURNING (SELECT coalesce(max(id), 0) FROM attempts)
 """
@@ -54,6 +55,10 @@ DELETE FROM sessions;
 DELETE FROM sign_in_links;
 DELETE FROM oauth_codes;
 DELETE FROM connect_requests WHERE account_ids IS NULL AND failure IS NULL;
+"""
+# The last one, also where the clock was ahead when the one before it began.
+BEGIN_ANEW = """
+INSERT INTO lineages (begun_at) SELECT greatest(clock_timestamp(), max(begun_at) + interval '1 microsecond') FROM lineages
 """
 # From when to when a backup knows nothing.
 GAPS = """
@@ -107,7 +112,7 @@ class Lineage:
                 return None
             doubtful = database.execute_sql(DOUBT, {"since": since, "error": Json(self._error)}).rowcount
             database.execute_sql(FORGET)
-            database.execute_sql("INSERT INTO lineages DEFAULT VALUES")
+            database.execute_sql(BEGIN_ANEW)
             audit.record(actor, "database.restored", found, since=since.isoformat(), targets=doubtful)
         log.error("this database was restored from a backup: %d targets may have been sent since %s and are looked for; "
                   "docs/backup.md says what else to do", doubtful, since)

@@ -149,6 +149,16 @@ def test_who_starts_beside_a_worker_that_goes_on_sees_no_restore(desk, history, 
     assert desk.row(targets["due"]).status == "scheduled"
 
 
+def test_a_history_that_began_by_a_clock_that_was_ahead(desk, history, memory):
+    assert history.verify() is None
+    desk.sql("UPDATE lineages SET begun_at = begun_at + interval '20 days', seen_at = now() + interval '11 days'")
+    desk.sql("INSERT INTO attempts (team_id, target_id, fence, step) VALUES ('t', 't', 1, 'sending')")
+    history.mark()
+    assert len(memory) == 1
+    elsewhere(desk)
+    assert history.verify() is not None and history.verify() is None
+
+
 def test_two_that_notice_it_at_once_begin_one_history(desk, history, targets):
     elsewhere(desk)
     [[lineage]] = desk.sql("SELECT id FROM lineages")
