@@ -10,6 +10,7 @@ What may have been sent since the backup is in doubt then: it is looked for on t
 
 import io
 import logging
+import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -21,6 +22,8 @@ from storage.objects import Objects, StoreUnavailable
 from storage.queue import CLAIM_LOCK
 
 PREFIX = "posthorn-lineage-"        # of objects whose names say how far the journal has come; they are empty but for a byte
+TIDE = re.compile(r"[0-9]{20}")
+UNKNOWN = -1                        # how far that is, while the store does not answer
 MARK_EVERY = 10.0                   # seconds, in which what is sent is not remembered yet
 
 PRESENT = """
@@ -151,23 +154,32 @@ class Lineage:
         return *present[:3], stored
 
     def _put(self, tide):
-        prefix = f"{PREFIX}{self._id}/"
-        key = f"{prefix}{tide:020}"
-        self._objects.put(key, io.BytesIO(b"."), 1, "application/octet-stream")
+        marks = self._marks(self._id)
+        if max(marks, default=0) > tide:    # others were faster, or the store was away when it was asked before
+            self.verify()
+            return
+        if tide not in marks:
+            self._objects.put(f"{PREFIX}{self._id}/{tide:020}", io.BytesIO(b"."), 1, "application/octet-stream")
         self._tide = self._stored = tide
-        for other, _, _ in self._objects.list(prefix):
-            if other < key:
-                self._objects.delete(other)
+        for other, key in marks.items():
+            if other < tide:
+                self._objects.delete(key)
 
     def _remembered(self, lineage):
         try:
             return self._marked(lineage)
-        except StoreUnavailable as error:
-            log.error("whether this database was restored is not known for sure: %s", error)
-            return 0
+        except Exception as error:      # whatever it was: it must not end the worker
+            log.error("whether this database was restored is not known for sure (%s); asking again", type(error).__name__)
+            return UNKNOWN
 
     def _marked(self, lineage):
-        return max((int(key.rpartition("/")[2]) for key, _, _ in self._objects.list(f"{PREFIX}{lineage}/")), default=0)
+        return max(self._marks(lineage), default=0)
+
+    def _marks(self, lineage):
+        """The keys of what the store remembers, by how far that is. Copying tools leave objects of their own beside them."""
+        prefix = f"{PREFIX}{lineage}/"
+        keys = [key for key, _, _ in self._objects.list(prefix)]
+        return {int(key.removeprefix(prefix)): key for key in keys if TIDE.fullmatch(key.removeprefix(prefix))}
 
 
 def _present():

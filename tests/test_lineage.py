@@ -40,6 +40,8 @@ class Memory(dict):
         return [(key, 1, None) for key in sorted(self) if key.startswith(prefix)]
 
     def put(self, key, file, size, content_type):
+        if key in self:
+            raise StoreUnavailable("the object store refused (PreconditionFailed)")
         self[key] = file.read()
 
     delete = dict.pop
@@ -120,7 +122,38 @@ def test_nothing_is_in_doubt_where_the_journal_only_grew(desk, history, memory, 
     assert Lineage(memory, ERROR).verify() is None and desk.row(targets["due"]).status == "scheduled"
     memory.away = True
     history.mark()
-    assert Lineage(memory, ERROR).verify() is None      # and it is said
+
+
+def test_what_others_leave_beside_the_marks_is_none(desk, history, memory):
+    assert history.verify() is None
+    [[lineage]] = desk.sql("SELECT id FROM lineages")
+    strange = {f"{PREFIX}{lineage}/", f"{PREFIX}{lineage}/.keep", f"{PREFIX}{lineage}/old/{10 ** 12:020}"}
+    memory.update(dict.fromkeys(strange, b""))
+    sent(desk)
+    history.mark()
+    assert history.verify() is None and not history.is_restored() and len(memory) == 4 and strange < set(memory)
+
+
+def test_a_store_that_was_away_at_the_start_is_asked_until_it_answers(desk, history, memory, targets, caplog):
+    [[lineage]] = desk.sql("SELECT id FROM lineages")
+    memory[f"{PREFIX}{lineage}/{10 ** 12:020}"] = b"."
+    memory.away = True
+    assert history.verify() is None and "not known for sure (StoreUnavailable)" in caplog.text
+    memory.away = False
+    desk.sql("UPDATE lineages SET seen_at = now() - interval '1 minute'")
+    history.mark()
+    assert desk.row(targets["due"]).restored and desk.sql("SELECT count(*) FROM lineages") == [(2,)]
+
+
+def test_a_mark_that_is_there_already_is_not_put_again(desk, history, memory, caplog):
+    """The store refuses to replace it."""
+    other = Lineage(memory, ERROR)
+    assert history.verify() is None and other.verify() is None
+    sent(desk)
+    history.mark()
+    desk.sql("UPDATE lineages SET seen_at = now() - interval '1 minute'")
+    other.mark()
+    assert len(memory) == 1 and not caplog.text
 
 
 def test_a_journal_that_ends_before_what_the_store_remembers(desk, history, memory, targets):
