@@ -141,6 +141,21 @@ def test_targets_that_end_at_the_same_instant_make_one_event(desk, hook, count):
     assert {target["status"] for target in events(webhook)[0]["data"]["targets"]} == {"published"}
 
 
+def test_any_number_of_posts_may_end_in_one_statement(desk, hook):
+    """The server has room for some thousand locks, whoever takes them."""
+    webhook, number = hook(), 2000
+    desk.sql("INSERT INTO posts (id, team_id, mode, user_id, caption) SELECT 'p' || n, %s, 'live', %s, '' "
+             "FROM generate_series(1, %s) AS n", desk.team.id, desk.caller.user_id, number)
+    desk.sql("INSERT INTO targets (id, team_id, mode, post_id, position, platform, post_type, caption, due_at, next_at) "
+             "SELECT id, team_id, mode, id, 0, 'told', 'text', '', now(), now() FROM posts")
+    with session(desk) as (connection, cursor):
+        cursor.execute("UPDATE targets SET status = 'unconfirmed', restored = true")
+        cursor.execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()")
+        assert cursor.fetchone()[0] <= 1024
+        connection.commit()
+    assert told(desk, webhook) == ["post.unconfirmed"] * number
+
+
 def execute(address, statement, *values):
     """Runs a statement on a connection of its own."""
     connection = psycopg2.connect(address)
