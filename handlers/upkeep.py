@@ -8,6 +8,7 @@ from handlers.process import data_dir_option
 from handlers.stores import lineage, open_database, open_store, sweep as sweep_of
 from storage import audit
 from storage.models import wire_time
+from storage.objects import StoreUnavailable
 
 LINES = (("ready", "uploads that arrived unused were looked at and are ready"), ("refused", "of them were refused"),
          ("late", "uploads that never arrived were forgotten"), ("emptied", "refused files were removed"),
@@ -60,8 +61,16 @@ def restored(services, moved, yes, as_json):
         sure("Was nothing sent since the backup was taken, because no worker ran? What was would be sent again.", yes)
         history.go_on(audit.typed())
         return say("the place of the database is noted", {}, as_json)
-    if not history.is_restored():
-        sure("This database does not look restored. Are all posts that are due now in doubt all the same?", yes)
+    if doubt := _doubt(history):
+        sure(f"{doubt} Are all posts that are due now in doubt all the same?", yes)
     found = history.begin_anew(actor=audit.typed())
     return say(f"{found.doubtful} targets may have been sent since {wire_time(found.since)}; they are looked for and not sent again",
                {"since": wire_time(found.since), "doubtful": found.doubtful}, as_json)
+
+
+def _doubt(history):
+    """Why the database may not have been restored; None where it was."""
+    try:
+        return None if history.is_restored() else "This database does not look restored."
+    except StoreUnavailable:
+        return "The object store does not answer, which would know whether this database was restored."

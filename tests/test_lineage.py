@@ -290,8 +290,8 @@ def test_a_worker_claims_nothing_before_it_is_sure_and_is_not_sure_after_the_dat
 
 @pytest.fixture
 def typed(environ, address, desk):
-    def of(*arguments):
-        done = CliRunner().invoke(posthorn, arguments, env={**environ, "DATABASE_URL": address})
+    def of(*arguments, **settings):
+        done = CliRunner().invoke(posthorn, arguments, env={**environ, "DATABASE_URL": address, **settings})
         _bind(address)
         return done.exit_code, done.output
     return of
@@ -302,6 +302,12 @@ def test_the_command_does_what_a_worker_would(desk, history, targets, typed):
     elsewhere(desk)
     assert typed("media", "sweep") == (1, "Error: this database was restored from a backup: run `posthorn restored` first\n")
     status, said = typed("restored")
+    assert status == 0 and said.startswith("6 targets may have been sent since ") and desk.row(targets["due"]).restored
+
+
+def test_the_command_needs_no_store(desk, history, targets, typed):
+    """What was put back in its old place is known by the store alone."""
+    status, said = typed("restored", S3_ENDPOINT_URL=f"http://127.0.0.1:{free_port()}")
     assert status == 0 and said.startswith("6 targets may have been sent since ") and desk.row(targets["due"]).restored
 
 
