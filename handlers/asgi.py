@@ -1,5 +1,6 @@
 """The ASGI application, as a server loads it in each of its processes: no connection is shared across a fork."""
 
+import handlers.figures     # noqa: F401 before all that makes figures
 from handlers.app import create_app
 from handlers.config import Config, environment
 from handlers.scrapes import serve_api

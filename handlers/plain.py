@@ -11,7 +11,7 @@ from handlers import docs
 from handlers.config import ConfigError
 from handlers.connect import callback_url
 from handlers.oauth import RESOURCE_METADATA, SERVER_METADATA, resource_metadata, server_metadata
-from handlers.readiness import readiness
+from handlers.readiness import Readiness
 from handlers.responses import unchanged
 from platforms.errors import PlatformError
 
@@ -28,7 +28,7 @@ def views(contract, services):
             SERVER_METADATA: _document(orjson.dumps(server_metadata(base_url, contract.scopes)), "application/json"),
             RESOURCE_METADATA: _document(orjson.dumps(resource_metadata(base_url, contract.scopes)), "application/json"),
             **{path: _document(file.read_bytes(), media_type, docs.HEADERS) for path, (file, media_type) in docs.FILES.items()},
-            "/ready": _readiness(services)}
+            "/ready": _readiness(services.objects)}
 
 
 def _client_metadata(services):
@@ -52,9 +52,11 @@ def _document(content, media_type, more=None):
     return view
 
 
-def _readiness(services):
+def _readiness(objects):
+    readiness = Readiness(objects)
+
     async def view(request):
-        checks = await to_thread.run_sync(readiness, services)
+        checks = await to_thread.run_sync(readiness)
         return Response(orjson.dumps({"ready": all(checks.values()), "checks": checks}), 200 if all(checks.values()) else 503,
                         media_type="application/json")
 

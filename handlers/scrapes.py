@@ -16,11 +16,11 @@ from pathlib import Path
 
 from prometheus_client import REGISTRY, CollectorRegistry, start_http_server
 from prometheus_client.core import GaugeMetricFamily
-from prometheus_client.mmap_dict import MmapedDict
 from prometheus_client.multiprocess import MultiProcessCollector
 
 from handlers.config import Config
-from handlers.readiness import readiness
+from handlers.figures import FigureFile
+from handlers.readiness import Readiness
 from handlers.services import Services
 from platforms.metrics import QueueCollector
 
@@ -45,7 +45,7 @@ def serve_api(services: Services) -> None:
     if config.api_metrics_port is None:
         return
     registry = CollectorRegistry()
-    for collector in (Together(config.api_figures), Readiness(services), Space()):
+    for collector in (Together(config.api_figures), Ready(services), Space()):
         registry.register(collector)
     _serve(config.api_metrics_port, config.metrics_host, registry)
 
@@ -68,16 +68,16 @@ def _take(port, host, registry):
             time.sleep(PAUSE)
 
 
-class Readiness:
+class Ready:
     """What GET /ready says, at the time of the scrape."""
 
     def __init__(self, services):
-        self._services = services
+        self._readiness = Readiness(services.objects)
 
     def collect(self):
         """Called by prometheus_client."""
         ready = GaugeMetricFamily("posthorn_ready", "Whether it is there, as GET /ready says.", labels=["check"])
-        for check, there in readiness(self._services).items():
+        for check, there in self._readiness().items():
             ready.add_metric([check], there)
         yield ready
 
@@ -101,24 +101,26 @@ class Together:
         """Called by prometheus_client."""
         with self._lock:
             self._bury()
-            return list(MultiProcessCollector(None, self._folder).collect())
+            # An empty one is being made at this moment, or found no room.
+            return list(MultiProcessCollector.merge([str(path) for path in self._folder.glob("*.db") if path.stat().st_size]))
 
     def _bury(self):
         for path in self._folder.glob("*.db"):
             kind, pid = re.fullmatch(r"(.+)_(\d+)\.db", path.name).groups()
             if pid == GONE or _lives(int(pid)):
                 continue
-            if not kind.startswith("gauge"):
-                _add(path, self._folder / f"{kind}_{GONE}.db")
-            path.unlink()
+            if kind.startswith("gauge") or not path.stat().st_size or _add(path, self._folder / f"{kind}_{GONE}.db"):
+                path.unlink()
 
 
 def _add(path, grave):
-    """Adds what one process counted to what all counted that are gone."""
-    kept = MmapedDict(str(grave))
-    for key, value, at, _ in MmapedDict.read_all_values_from_file(str(path)):
+    """Adds what one process counted to what all counted that are gone; whether there was room for that."""
+    kept, found = FigureFile(str(grave)), list(FigureFile.read_all_values_from_file(str(path)))
+    for key, *_ in found:
+        kept.read_value(key)        # makes room for it
+    for key, value, at, _ in found if kept.kept else ():
         kept.write_value(key, kept.read_value(key)[0] + value, at)
-    kept.close()
+    return kept.kept
 
 
 def _lives(pid):

@@ -6,6 +6,7 @@ from prometheus_client import Counter, Histogram
 from prometheus_client.core import GaugeMetricFamily
 
 from storage import deliveries, queue
+from storage.asking import Asking
 from storage.database import DatabaseAway, database
 
 CLAIMED = Counter("posthorn_claimed", "Targets taken in hand.")
@@ -39,7 +40,7 @@ class QueueCollector:
     """Asks the database at every scrape, so that the figures are those of all workers together."""
 
     def __init__(self, breakers):
-        self._breakers = breakers
+        self._breakers, self._health = breakers, Asking(_health)
 
     def collect(self):
         """Called by prometheus_client."""
@@ -48,12 +49,16 @@ class QueueCollector:
             breakers.add_metric([server], left)
         yield breakers
         try:
-            with database.connection_context():
-                health, events = queue.health(), deliveries.health()
-        except DatabaseAway:
+            health, events = self._health()
+        except (*DatabaseAway, TimeoutError):
             return
         yield GaugeMetricFamily("posthorn_oldest_due_seconds", "How long the oldest due target has been waiting.", value=health.oldest_due)
         yield GaugeMetricFamily("posthorn_unconfirmed", "Unconfirmed targets that are still looked for.", value=health.unconfirmed)
         yield GaugeMetricFamily("posthorn_in_hand", "Targets that workers have in hand.", value=health.in_hand)
         yield GaugeMetricFamily("posthorn_deliveries_pending", "Events on their way to enabled webhooks.", value=events.pending)
         yield GaugeMetricFamily("posthorn_webhooks_disabled", "Webhooks that nothing is sent to.", value=events.disabled)
+
+
+def _health():
+    with database.connection_context():
+        return queue.health(), deliveries.health()

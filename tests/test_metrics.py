@@ -4,17 +4,24 @@ import io
 import os
 import signal
 import tempfile
+import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
 from prometheus_client import REGISTRY
 
+from handlers import readiness
 from handlers.config import Config, ConfigError
+from handlers.figures import FigureFile
+from handlers.scrapes import Together
 from handlers.serve import figures
+from platforms import metrics
 from platforms.captions import CaptionModel
 from platforms.chat import ModelFailed
+from storage import asking
 from storage.fetch import BadStatus, Fetcher, Refused, TooLarge, Unreachable
 from storage.media import NotMedia
 from storage.media import examine as look
@@ -62,6 +69,7 @@ def test_all_processes_are_counted_together_and_nothing_is_lost_with_one_of_them
     asked = answering(url, pids)
     assert len(pids) == 2 and counted(port) == before + asked
     file = next(file for pid in pids for file in Path(tempfile.gettempdir()).glob(f"posthorn-metrics-*/counter_{pid}.db"))
+    assert all(found.st_blocks * 512 >= found.st_size > 0 for found in map(Path.stat, file.parent.iterdir()))
     for pid in pids:
         os.kill(pid, signal.SIGKILL)
         deadline = time.monotonic() + 20
@@ -75,6 +83,55 @@ def test_all_processes_are_counted_together_and_nothing_is_lost_with_one_of_them
     assert scraped(port)[0]["posthorn_api_in_flight"] == 0
     process.stop()
     assert not file.parent.exists()
+
+
+FULL = Path("/dev/full")        # takes nothing, as a disk without room
+NAMES = [f'["x", "x_total", {{"of": "{number}"}}, "{"help" * 20}"]' for number in range(1000)]      # more than one page of figures
+
+
+def test_without_room_figures_are_counted_in_memory_and_told_again_once_there_is_some(tmp_path, caplog, monkeypatch):
+    monkeypatch.setattr(FigureFile, "told", False)
+    path = tmp_path / "counter_1.db"
+    path.symlink_to(FULL)
+    figures = FigureFile(str(path))
+    for name in NAMES[:500]:
+        figures.write_value(name, 1.0, 0.0)
+    assert not figures.kept and caplog.text.count("No space left on device") == 1
+    path.unlink()
+    for name in NAMES[500:]:
+        figures.write_value(name, 2.0, 0.0)
+    assert figures.kept and path.stat().st_blocks * 512 >= path.stat().st_size > 1 << 16
+    again = FigureFile(str(path))
+    assert [again.read_value(name)[0] for name in NAMES] == [1.0] * 500 + [2.0] * 500
+
+
+def test_without_room_nothing_is_lost_of_a_process_that_is_gone(tmp_path):
+    gone, grave = tmp_path / f"counter_{2**22 + 1}.db", tmp_path / "counter_0.db"      # no process has such a number
+    FigureFile(str(gone)).write_value(NAMES[0], 3.0, 0.0)
+    (tmp_path / "gauge_livesum_1.db").touch()       # of a process that finds no room, or is about to find some
+    grave.symlink_to(FULL)
+
+    def told():
+        return [sample.value for metric in Together(tmp_path).collect() for sample in metric.samples]
+
+    assert told() == [3.0] and gone.exists()
+    grave.unlink()
+    assert told() == [3.0] and not gone.exists() and FigureFile(str(grave)).read_value(NAMES[0])[0] == 3.0
+
+
+def test_a_scrape_does_not_wait_for_what_hangs(monkeypatch):
+    hanging, answer = threading.Event(), SimpleNamespace(oldest_due=0.0, claimed=0.0, worker_seen=0.0)
+    monkeypatch.setattr(asking, "SECONDS", 0.05)
+    monkeypatch.setattr(metrics, "_health", hanging.wait)
+    monkeypatch.setattr(readiness, "_queue", hanging.wait)
+    worker, api = metrics.QueueCollector(SimpleNamespace(open=lambda: {})), readiness.Readiness(SimpleNamespace(ready=hanging.wait))
+    for _ in range(2):
+        assert [family.name for family in worker.collect()] == ["posthorn_breaker_open_seconds"] and api() == {"database": False}
+    assert len([thread for thread in threading.enumerate() if thread.name == "asking"]) == 2       # one for each, however often
+    monkeypatch.setattr(readiness, "_queue", lambda: answer)
+    assert readiness.Readiness(SimpleNamespace(ready=hanging.wait))() == {"database": True, "store": False, "publisher": True}
+    hanging.set()
+    assert readiness.Readiness(SimpleNamespace(ready=hanging.wait))()["store"] is True
 
 
 def test_requests_go_by_names_that_we_know(environ):
