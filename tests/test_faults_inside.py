@@ -8,7 +8,8 @@ import pytest
 import urllib3
 
 from handlers.app import create_app
-from handlers.config import Config
+from handlers.config import Config, LogSettings
+from handlers.logs import formatter
 from tests.service import Answer, Member
 from tests.wire import refused
 
@@ -58,11 +59,13 @@ def test_a_crash_tells_its_request_id_alone(app, member, monkeypatch, caplog, la
         raise error(SECRET)
 
     monkeypatch.setattr(layer, crash)
+    caplog.handler.setFormatter(formatter(LogSettings.from_env({"POSTHORN_LOG_FORMAT": "json"})))
     answer = ask(app, "GET" if path.startswith("/media") else "POST", path, member.key(), **{"idempotency-key": "once"})
     assert refused(answer, 500, "internal_error")
     assert not any(word in answer.raw for word in (b"team_", b"10.0", b"srv", b".py"))
-    logged = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
-    assert logged == [f"request {answer.headers['X-Request-Id']} failed"]
+    logged = [line for line in map(json.loads, caplog.text.splitlines()) if line["level"] == "ERROR"]
+    assert [(line["message"], line["request_id"]) for line in logged] == [("request failed", answer.headers["X-Request-Id"])]
+    assert SECRET not in caplog.text
 
 
 def test_after_a_crash_the_same_key_tries_again(app, member, monkeypatch):

@@ -25,6 +25,7 @@ OPERATORS = {
     "storage/embedded.py": "servers that this machine runs itself",
     "handlers/up.py": "processes that it started itself, on loopback",
     "handlers/doctor.py": "the operator's own addresses, by the settings",
+    "handlers/checkups.py": "more of those",
     "handlers/prompt.py": "the name of an option, for those who have connected to us",
     "platforms/worker.py": "a pair of sockets within the process",
     "storage/children.py": "pairs of sockets to the process that starts others",
@@ -91,9 +92,10 @@ def test_only_the_fetch_uses_what_connects():
 
 
 def test_who_builds_a_way_out_takes_its_address_from_the_settings():
-    assert builders("Fetcher") == {"handlers/services.py", "platforms/chat.py"}
+    assert builders("Fetcher") == {"handlers/services.py", "handlers/checkups.py", "platforms/chat.py"}
     assert builders("Objects") == {"handlers/stores.py", "storage/embedded.py"}
-    assert builders("PoolManager") | builders("Minio") <= {"storage/objects.py", "storage/credentials.py", "handlers/doctor.py"}
+    assert builders("PoolManager") | builders("Minio") <= {"storage/objects.py", "storage/credentials.py", "handlers/doctor.py",
+                                                            "handlers/checkups.py"}
 
 
 def test_films_are_opened_without_protocols():
