@@ -46,7 +46,11 @@ ENDED = (
         AND NOT EXISTS (SELECT FROM oauth_tokens AS o WHERE o.grant_id = t.id)
         AND (NOT own OR EXISTS (SELECT FROM oauth_clients AS a
                                 WHERE a.id = t.oauth_client_id AND a.revoked_at < now() - interval '1 day'))"""),
-    # Its attempts go with it. One that was asked for again is sent first.
+    # Its attempts go with it. Where nothing was removed, deliveries are not looked at.
+    ("deliveries", """id = ANY (ARRAY(SELECT d.id FROM webhooks AS w
+        CROSS JOIN LATERAL (SELECT id FROM deliveries WHERE webhook_id = w.id LIMIT %(batch)s) AS d WHERE w.status = 'removed'))"""),
+    ("webhooks", "status = 'removed' AND NOT EXISTS (SELECT FROM deliveries AS d WHERE d.webhook_id = t.id)"),
+    # One that was asked for again is sent first.
     ("deliveries", "created_at < now() - %(webhooks)s AND (status <> 'pending' OR ends_at < now() - interval '1 day')"),
     ("workers", "seen_at < now() - interval '1 day'"),
 )

@@ -13,6 +13,7 @@ from storage.models import Owned, wire_time
 from storage.secrets import Vault
 
 BY_HAND = "disabled over the API"
+REMOVED = "removed"
 BELL_WORD = "deliveries"            # with which the workers' bell is rung for what is to be sent
 OVERLAP = timedelta(hours=24)       # for which the secret before a rotation still signs
 
@@ -58,11 +59,17 @@ class Webhook(Owned):
         sealed = vault.seal(owner(caller.team_id, webhook_id), {"secret": secret})
         with database.atomic():
             database.execute_sql(LOCK_TEAM, (caller.team_id,))
-            if cls.select().where(cls.team_id == caller.team_id, cls.mode == caller.mode).count() >= limit:
+            rules = cls.team_id == caller.team_id, cls.mode == caller.mode, cls.status != REMOVED
+            if cls.select().where(*rules).count() >= limit:
                 raise TooMany
             query = cls.insert(id=webhook_id, team_id=caller.team_id, mode=caller.mode, user_id=caller.user_id, secret=sealed,
                                **values).returning(cls)
             return next(iter(query.execute())), secret
+
+    @classmethod
+    def of(cls, caller):
+        """Those of the caller that were not removed."""
+        return super().of(caller).where(cls.status != REMOVED)
 
     def edit(self, changes: dict):
         """Writes what `changes` names (url, events, description, status); returns the row as it is then, None if it is gone.
@@ -90,12 +97,15 @@ class Webhook(Owned):
         return row, secret
 
     def remove(self) -> bool:
-        """Ends it with all its deliveries; returns whether it was still there."""
-        return Webhook.delete().where(Webhook.id == self.id).execute() == 1
+        """Ends it; returns whether it was still there. Its deliveries go bit by bit (storage.retention), and then the row.
+
+        All at once, they could take so long that what ends meanwhile waits for longer than a lease.
+        """
+        return self._write(status=REMOVED, disabled_at=None, disabled_reason=None) is not None
 
     def _write(self, **changes):
-        query = Webhook.update(**changes, updated_at=fn.clock_timestamp()).where(Webhook.id == self.id).returning(Webhook)
-        return next(iter(query.execute()), None)
+        query = Webhook.update(**changes, updated_at=fn.clock_timestamp()).returning(Webhook)
+        return next(iter(query.where(Webhook.id == self.id, Webhook.status != REMOVED).execute()), None)
 
     def to_dict(self):
         wire = {"id": self.id, "url": self.url, "events": self.events, "description": self.description or None,

@@ -10,7 +10,7 @@ import pytest
 
 from platforms.base import Published
 from platforms.errors import Rejected, Unconfirmed
-from storage import deliveries, posts, queue
+from storage import deliveries, posts, queue, retention
 from storage.database import database
 from storage.models import Account, Client
 from storage.posts import Post, Target
@@ -183,17 +183,36 @@ def test_what_is_rolled_back_was_no_event(desk, hook):
     assert told(desk, webhook) == [] and account
 
 
-def test_a_webhook_that_is_removed_at_this_moment_keeps_no_post_from_ending(desk, hook):
+def test_no_post_waits_for_a_webhook_that_is_removed_at_this_moment(desk, hook):
     leaving, staying = hook(), hook()
     target = desk.target(desk.account())
     with session(desk) as (connection, cursor):
-        cursor.execute("DELETE FROM webhooks WHERE id = %s", (leaving.id,))
-        ending = threading.Thread(target=desk.run, args=(desk.publisher(Told(publish=[DONE])),))
-        ending.start()
-        desk.wait_for("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()")
+        cursor.execute("DELETE FROM webhooks WHERE id = %s", (leaving.id,))     # as is done at last
+        desk.run(desk.publisher(Told(publish=[DONE])))
+        assert desk.row(target).status == "published" and told(desk, staying) == ["post.published"]
         connection.commit()
-        ending.join()
-    assert desk.row(target).status == "published" and told(desk, staying) == ["post.published"]
+
+
+def test_a_removed_webhook_hears_nothing_and_goes_with_its_log_bit_by_bit(desk, hook, monkeypatch):
+    monkeypatch.setattr(retention, "BATCH", 2)
+    leaving, staying = hook(), hook()
+    for _ in range(3):
+        desk.target(desk.account())
+        desk.run(desk.publisher(Told(publish=[DONE])))
+    with desk._connected():
+        assert leaving.remove() and not leaving.remove() and leaving.edit({"status": "disabled"}) is None
+    assert told(desk, leaving) == ["post.published"] * 3        # nobody has waited until they were gone
+    desk.target(desk.account())
+    desk.run(desk.publisher(Told(publish=[DONE])))
+    with desk._connected():
+        assert {job.webhook_id for job in deliveries.claim("one", limit=99, lease=LEASE)} == {staying.id}
+        retention.tidy()
+        assert [row.id for row in Webhook.select()] == [staying.id] and told(desk, staying) == ["post.published"] * 4
+        assert desk.sql("SELECT count(*) FROM deliveries") == [(4,)]
+        staying.remove()
+    target = desk.target(desk.account())
+    desk.run(desk.publisher(Told(publish=[DONE])))
+    assert desk.row(target).status == "published" and desk.sql("SELECT count(*) FROM deliveries") == [(4,)]
 
 
 def test_an_account_that_needs_a_person(desk, hook):

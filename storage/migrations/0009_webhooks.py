@@ -1,6 +1,9 @@
 """Webhooks, and the events for them: written by the very change that makes them, so that none is forgotten and none lost."""
 
 SCHEMA = """
+-- What a worker has in hand and cannot keep at this moment, since somebody else changes it.
+ALTER TABLE workers ADD COLUMN hindered text[] NOT NULL DEFAULT '{}';
+
 CREATE TABLE webhooks (
     id text PRIMARY KEY,
     team_id text NOT NULL REFERENCES teams,
@@ -10,7 +13,7 @@ CREATE TABLE webhooks (
     url text NOT NULL,
     description text NOT NULL DEFAULT '',
     events text[] NOT NULL CHECK (cardinality(events) > 0),
-    status text NOT NULL DEFAULT 'enabled' CHECK (status IN ('enabled', 'disabled')),
+    status text NOT NULL DEFAULT 'enabled' CHECK (status IN ('enabled', 'disabled', 'removed')),     -- removed: to be tidied up
     secret bytea NOT NULL,                  -- sealed (storage.secrets), as is the one before
     previous_secret bytea,
     previous_until timestamptz,             -- until when that one signs as well
@@ -75,14 +78,15 @@ CREATE FUNCTION post_status(statuses text[]) RETURNS text LANGUAGE sql IMMUTABLE
                 ELSE 'failed' END
 $$;
 
--- A webhook that is being removed at this moment is waited for, and gets nothing.
+-- Nobody waits for a webhook that is being deleted at this moment; it gets nothing.
 CREATE FUNCTION tell_webhooks(team text, in_mode text, client text, event text, subject text, shown jsonb)
 RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO deliveries (team_id, mode, webhook_id, type, subject_id, snapshot)
     SELECT team, in_mode, id, event, subject, shown FROM webhooks
     WHERE team_id = team AND mode = in_mode AND event = ANY (events) AND (client_id IS NULL OR client_id = client)
-    FOR KEY SHARE
+      AND status <> 'removed'
+    FOR KEY SHARE SKIP LOCKED
     ON CONFLICT (webhook_id, subject_id, type, transaction_id) DO NOTHING;
     IF FOUND THEN
         PERFORM pg_notify('posthorn_due', 'deliveries');
@@ -90,15 +94,16 @@ BEGIN
 END $$;
 
 -- Targets of one post that end at the same instant take turns, so that the last one sees what the others have become. Not by a
--- lock on the post: who changes a post holds that and waits for its targets. Posts share 1024 locks, which are room enough for
--- those that end at one instant: one statement may end any number of posts, but the server has only some thousand locks for all.
+-- lock on the post: who changes a post holds that and waits for its targets. Posts share 1024 locks: one statement may end any
+-- number of posts, and the server has room for some thousand locks, whoever takes them.
 CREATE FUNCTION post_event() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     was text;
     is_now text;
     shown jsonb;
 BEGIN
-    IF NOT EXISTS (SELECT FROM webhooks WHERE team_id = NEW.team_id AND mode = NEW.mode) THEN
+    IF NOT EXISTS (SELECT FROM webhooks
+                   WHERE team_id = NEW.team_id AND mode = NEW.mode AND status <> 'removed') THEN
         RETURN NULL;
     END IF;
     PERFORM pg_advisory_xact_lock(x'486F6F6B'::int, hashtext(NEW.post_id) & 1023);
