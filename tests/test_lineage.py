@@ -192,6 +192,14 @@ def test_a_history_that_began_by_a_clock_that_was_ahead(desk, history, memory):
     assert history.verify() is not None and history.verify() is None
 
 
+def test_what_the_store_knows_of_a_history_that_was_ended_says_nothing_of_the_next(desk, history, memory, targets):
+    [[lineage]] = desk.sql("SELECT id FROM lineages")
+    memory[f"{PREFIX}{lineage}/{10 ** 12:020}"] = b"."
+    memory.meanwhile = Lineage(memory, ERROR).verify        # another worker is faster
+    assert history.verify() is None and desk.row(targets["due"]).restored
+    assert desk.sql("SELECT count(*) FROM lineages") == [(2,)]
+
+
 def test_two_that_notice_it_at_once_begin_one_history(desk, history, targets):
     elsewhere(desk)
     [[lineage]] = desk.sql("SELECT id FROM lineages")
