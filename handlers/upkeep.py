@@ -64,8 +64,9 @@ def restored(services, moved, yes, as_json):
     if doubt := _doubt(history):
         sure(f"{doubt} Are all posts that are due now in doubt all the same?", yes)
     found = history.begin_anew(actor=audit.typed())
-    return say(f"{found.doubtful} targets may have been sent since {wire_time(found.since)}; they are looked for and not sent again",
-               {"since": wire_time(found.since), "doubtful": found.doubtful}, as_json)
+    since = wire_time(found.since)
+    return say(f"{found.doubtful} targets may have been sent since {since}; they are looked for and not sent again",
+               {"since": since, "doubtful": found.doubtful}, as_json)
 
 
 def _doubt(history):

@@ -2,8 +2,8 @@
 
 Two witnesses tell a restored database from one that was only away. It lies elsewhere than it says: what pg_restore makes is
 another table in another database. Or its journal ends before a place that it had reached already, as the object store
-remembers: so it is with a snapshot of a disk, and with a recovery to a point in time. Neither is so after an outage, a crash, or
-a failover that lost nothing. What none of them sees stands in docs/backup.md.
+remembers: so it is with a snapshot of a disk, and with a recovery to a point in time. Neither is so after an outage, a crash,
+or a failover that lost nothing. What none of them sees stands in docs/backup.md.
 
 What may have been sent since the backup is in doubt then: it is looked for on the networks, and never sent by itself.
 """
