@@ -1,6 +1,7 @@
 """The API as an ASGI application: Connexion routes the document to the handlers, our layers stand around it."""
 
 import copy
+import errno
 import functools
 import logging
 
@@ -34,6 +35,8 @@ from storage.media import Unfinished
 from storage.objects import StoreUnavailable
 
 MODULES = (posts, generate, media, accounts, clients, platforms, health, ideas, webhooks)
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE)
 
 log = logging.getLogger("posthorn.api")
 
@@ -105,6 +108,9 @@ def _known(error):
     if isinstance(error, Unfinished):
         log.warning("a file was not looked at: %s", error)
         return ServiceUnavailable("there was no time to look at the file", headers={"Retry-After": "30"})
+    if isinstance(error, OSError) and error.errno in FULL:
+        log.error("this machine has no room", exc_info=error)
+        return ServiceUnavailable("there is no room for the file at this moment", headers={"Retry-After": "30"})
     if isinstance(error, HTTPException | ProblemException) and getattr(error, "status_code", None) == 404:
         return NotFound("there is nothing at this path")
     return None

@@ -1,6 +1,7 @@
 """What `posthorn doctor` looks at beside database and store: names, clocks, keys, room, the API, models and networks."""
 
 import json
+import os
 import shutil
 import tempfile
 import time
@@ -112,6 +113,9 @@ def room(data_dir: Path) -> Iterator[Finding]:
     """What is left on the disks that files pass through, and on that of `posthorn up`."""
     folders = [Path(tempfile.gettempdir()), *([data_dir] if (data_dir / LEFT).is_file() else [])]
     for folder in folders:
+        if not os.access(folder, os.W_OK):
+            yield Finding(False, f"{folder} cannot be written to", DISK)
+            continue
         free = shutil.disk_usage(folder).free
         what = f"{free / 2**30:.1f} GB are free in {folder}"
         yield Finding(True, what) if free >= ROOMY else Finding(None if free >= SCARCE else False, what, DISK)

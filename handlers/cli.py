@@ -7,10 +7,10 @@ from importlib.metadata import version
 import click
 from peewee import ProgrammingError
 
-from handlers.config import ConfigError, LogSettings, environment
+from handlers.config import ConfigError, LogSettings, environment, forget_figures
 from handlers.logs import set_up
+from handlers.process import keep_temporary_files_together
 from storage.database import DatabaseAway, MigrationHindered, is_unmigrated
-from storage.embedded import StartFailed
 from storage.objects import StoreUnavailable
 
 COMMANDS = {"account": "handlers.admin:account", "audit": "handlers.admin:trail", "client": "handlers.admin:client",
@@ -44,10 +44,12 @@ def posthorn():
 
 def main():
     """The console script: expected trouble is one sentence on stderr and exit status 1."""
+    forget_figures()
     try:
+        keep_temporary_files_together(environment())
         set_up(LogSettings.from_env(environment()))
         posthorn()
-    except (ConfigError, MigrationHindered, StartFailed) as error:
+    except (ConfigError, MigrationHindered) as error:
         sys.exit(f"posthorn: {error}")
     except DatabaseAway:
         sys.exit("posthorn: the database does not answer: look at DATABASE_URL")

@@ -152,6 +152,11 @@ class Config:
         )
 
 
+def forget_figures() -> None:
+    """Takes away the folder of somebody else's figures: every command would look for it, and `posthorn serve` makes its own."""
+    os.environ.pop(FIGURES, None)
+
+
 def environment(data_dir: Path | None = None) -> dict[str, str]:
     """The environment; with `data_dir` also the settings that a running `posthorn up` left in `data_dir` where none are given.
 

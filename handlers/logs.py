@@ -3,7 +3,9 @@
 No line holds a secret, and none can be forged: what would break or colour it is written as an escape.
 """
 
+import errno
 import logging
+import os
 import re
 import sys
 import threading
@@ -118,10 +120,18 @@ def _chain(error):
     found = []
     while error is not None:
         kind = f"{type(error).__module__}.{type(error).__qualname__}"
-        said = f": {error}" if isinstance(error, SPOKEN) else ""
-        found.insert(0, (kind + said, [_place(frame) for frame in extract_tb(error.__traceback__)]))
+        found.insert(0, (kind + _spoken(error), [_place(frame) for frame in extract_tb(error.__traceback__)]))
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     return found
+
+
+def _spoken(error):
+    """What is safe to tell of an error: of the system's own, which one it is, and not the name of the file."""
+    if isinstance(error, SPOKEN):
+        return f": {error}"
+    if isinstance(error, OSError) and type(error).__module__ == "builtins" and error.errno in errno.errorcode:
+        return f": {errno.errorcode[error.errno]}, {os.strerror(error.errno)}"
+    return ""
 
 
 def _place(frame):

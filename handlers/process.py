@@ -5,10 +5,14 @@ import ctypes
 import os
 import signal
 import sys
+import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
 import platformdirs
+
+from handlers.config import ConfigError
 
 PR_SET_PDEATHSIG = 1    # linux/prctl.h
 M_ARENA_MAX = -8        # glibc's malloc.h
@@ -30,6 +34,16 @@ def share_arenas() -> None:
     """
     with contextlib.suppress(AttributeError):
         ctypes.CDLL(None).mallopt(M_ARENA_MAX, 2)
+
+
+def keep_temporary_files_together(environ: Mapping[str, str]) -> None:
+    """Has all of them in the folder that TMPDIR names: Python takes another, in the end the current one, when it finds it full.
+
+    Raises ConfigError where there is no such folder.
+    """
+    tempfile.tempdir = environ.get("TMPDIR") or "/tmp"
+    if not os.path.isdir(tempfile.tempdir):
+        raise ConfigError("TMPDIR, or /tmp where it is not set, must be a folder")
 
 
 def _absolute(context, parameter, value):

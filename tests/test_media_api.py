@@ -1,5 +1,6 @@
 """Files over the API: uploaded into the real store or fetched from a link, looked at, and used by a post."""
 
+import errno
 import io
 import os
 import re
@@ -296,9 +297,12 @@ def test_a_spool_has_no_name_that_a_killed_process_could_leave(tmp_path, monkeyp
     assert left == [(True, []), (True, [])]
 
 
-def test_a_machine_without_time_for_a_file_says_when_to_come_back():
-    answer = _known(Unfinished("nothing was found out"))
-    assert (answer.status, answer.headers) == (503, {"Retry-After": "30"})
+@pytest.mark.parametrize("error", [Unfinished("nothing was found out"), OSError(errno.ENOSPC, "canary"),
+                                   OSError(errno.EMFILE, "canary")])
+def test_a_machine_without_time_or_room_for_a_file_says_when_to_come_back(error):
+    answer = _known(error)
+    assert (answer.status, answer.headers) == (503, {"Retry-After": "30"}) and "canary" not in answer.message
+    assert _known(OSError(errno.EIO, "canary")) is None
 
 
 def test_one_team_has_half_of_the_turns(environ):
