@@ -3,9 +3,11 @@
 import json
 import re
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 import yaml
+from peewee import OperationalError
 from prometheus_client import REGISTRY
 
 from handlers import observe
@@ -61,6 +63,18 @@ def test_labels_and_their_values_are_ours(expression):
             assert label in known.get(name.removesuffix("_bucket"), known.get(name, set())), (name, label)
             if label == "move":
                 assert all(callable(getattr(queue, move)) for move in value.split("|"))
+
+
+def test_a_database_that_is_away_is_one_alert_and_not_that_of_the_workers_too(monkeypatch):
+    def away():
+        raise OperationalError
+
+    monkeypatch.setattr(metrics, "_health", lambda: (Mock(), Mock()))
+    there = {family.name for family in metrics.QueueCollector(Mock(open=dict)).collect()}
+    monkeypatch.setattr(metrics, "_health", away)
+    missing = there - {family.name for family in metrics.QueueCollector(Mock(open=dict)).collect()}
+    waiting = [rule["expr"] for rule in RULES if any(f"absent({name}" in rule["expr"] for name in missing)]
+    assert len(waiting) == 1 and 'unless on() max(posthorn_ready{check="database"}) == 0' in waiting[0]
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule["alert"])
