@@ -51,9 +51,12 @@ class Line:
         self._rest_until = time.monotonic() + wait
         return wait
 
-    def beat(self) -> bool:
-        """Keeps what is in hand, and takes back what belonged to workers that are gone; returns whether that was anything."""
+    def beat(self) -> None:
+        """Keeps what is in hand."""
         self._keep(list(self.held.values()))
+
+    def sweep(self) -> bool:
+        """Takes back what belonged to workers that are gone; returns whether that was anything."""
         swept = self._sweep()
         self._expired.inc(swept)
         if swept:

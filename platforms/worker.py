@@ -118,7 +118,9 @@ class Worker:
             pause = HEARTBEAT
             try:
                 database.connect(reuse_if_open=True)    # kept, as the loop's
-                if any([line.beat() for line in self._lines]):
+                for line in self._lines:
+                    line.beat()
+                if any([line.sweep() for line in self._lines]):
                     self._wake()
             except Exception as error:      # whatever it was: without a heart, every lease would run out
                 log.warning("no heartbeat (%s)", type(error).__name__)

@@ -60,17 +60,21 @@ SELECT extract(epoch FROM min(first.next_at) - clock_timestamp())::float FROM re
     WHERE webhook_id = ready.id AND next_at IS NOT NULL AND leased_until IS NULL) AS first
 """
 
+# What somebody holds at this moment is not waited for, or all leases would run out; at worst it is sent twice.
 BEAT = """
-UPDATE deliveries SET leased_until = clock_timestamp() + %(lease)s
-FROM unnest(%(ids)s::text[], %(fences)s::bigint[]) AS held (id, fence)
-WHERE deliveries.id = held.id AND deliveries.fence = held.fence AND leased_until IS NOT NULL
+WITH kept AS (
+    SELECT deliveries.id FROM unnest(%(ids)s::text[], %(fences)s::bigint[]) AS held (id, fence)
+    JOIN deliveries USING (id, fence) WHERE leased_until IS NOT NULL FOR NO KEY UPDATE OF deliveries SKIP LOCKED
+)
+UPDATE deliveries SET leased_until = clock_timestamp() + %(lease)s FROM kept WHERE deliveries.id = kept.id
 """
 
 # Claims beyond the tries were cut off: what workers die of again and again comes back later each time.
 SWEEP = """
+WITH lost AS (SELECT id FROM deliveries WHERE leased_until < clock_timestamp() FOR NO KEY UPDATE SKIP LOCKED)
 UPDATE deliveries SET leased_until = NULL,
     next_at = clock_timestamp() + random() * least((fence - tries) * (fence - tries), 30) * interval '1 second'
-WHERE leased_until < clock_timestamp()
+FROM lost WHERE deliveries.id = lost.id
 """
 
 # Only an attempt that was still ours is written down.

@@ -18,6 +18,7 @@ from storage.models import Account
 
 CLAIM_LOCK = 0x436C6169                     # any constant of ours
 FIRST_LOOK = timedelta(seconds=30)          # after a sending whose worker is gone
+FRESH = timedelta(seconds=3)                # a heartbeat that is older says nothing of its worker any more
 
 # Two claims at once could each take a target of one account. In one message with the claim, which makes them one transaction:
 # a worker that is stopped between two messages would keep all others waiting.
@@ -62,8 +63,16 @@ RETURNING targets.id, targets.team_id, targets.mode, targets.platform, targets.p
 """
 
 # A target that was being prepared starts over from its receipt; one that was being sent may be public. What workers die of again
-# and again comes back later each time, and by chance: so it does not take the same others with it.
+# and again comes back later each time, and by chance: so it does not take the same others with it. What a living worker could not
+# keep since somebody held it is still its own. What is held at this moment is swept another time: hearts do this.
 SWEEP = """
+SET LOCAL lock_timeout = '500ms';
+WITH lost AS (
+    SELECT id FROM targets WHERE leased_until < clock_timestamp()
+      AND NOT EXISTS (SELECT FROM workers WHERE workers.id = targets.worker AND targets.id = ANY (hindered)
+                      AND seen_at > clock_timestamp() - %(fresh)s)
+    FOR NO KEY UPDATE OF targets SKIP LOCKED
+)
 UPDATE targets SET
     status = CASE stage WHEN 'preparing' THEN 'scheduled' WHEN 'sending' THEN 'unconfirmed' ELSE status END,
     next_at = clock_timestamp() + CASE stage WHEN 'sending' THEN %(first_look)s
@@ -73,18 +82,26 @@ UPDATE targets SET
     asked_again = asked_again AND stage IS DISTINCT FROM 'sending',
     stage = CASE stage WHEN 'processing' THEN stage END,
     leased_until = NULL, note = '{"lease": "ran out"}'
-WHERE leased_until < clock_timestamp()
+FROM lost WHERE targets.id = lost.id
 """
 
-# A claim whose answer was lost on its way is in nobody's hand: its lease has to run out.
+# A claim whose answer was lost on its way is in nobody's hand: its lease has to run out. What somebody holds at this moment is
+# not waited for, or all other leases would run out: it is written down for SWEEP.
 BEAT = """
-WITH kept AS (
-    UPDATE targets SET leased_until = clock_timestamp() + %(lease)s
-    FROM unnest(%(ids)s::text[], %(fences)s::bigint[]) AS held (id, fence)
-    WHERE targets.id = held.id AND targets.fence = held.fence AND leased_until IS NOT NULL
+WITH mine AS (
+    SELECT targets.id, fence FROM unnest(%(ids)s::text[], %(fences)s::bigint[]) AS held (id, fence)
+    JOIN targets USING (id, fence) WHERE leased_until IS NOT NULL
+), free AS (
+    SELECT targets.id FROM targets JOIN mine USING (id, fence) WHERE leased_until IS NOT NULL
+    FOR NO KEY UPDATE OF targets SKIP LOCKED
+), kept AS (
+    UPDATE targets SET leased_until = clock_timestamp() + %(lease)s FROM free WHERE targets.id = free.id
 )
-INSERT INTO workers AS known (id, claimed_at) VALUES (%(worker)s, clock_timestamp() - %(claimed_ago)s * interval '1 second') ON CONFLICT (id) DO UPDATE
-SET seen_at = clock_timestamp(), claimed_at = greatest(known.claimed_at, excluded.claimed_at)
+INSERT INTO workers AS known (id, claimed_at, hindered)
+VALUES (%(worker)s, clock_timestamp() - %(claimed_ago)s * interval '1 second',
+        ARRAY(SELECT id FROM mine EXCEPT SELECT id FROM free))
+ON CONFLICT (id) DO UPDATE SET seen_at = clock_timestamp(), hindered = excluded.hindered,
+    claimed_at = greatest(known.claimed_at, excluded.claimed_at)
 """
 
 # Due, not in hand, and not waiting for a target of the same account that is.
@@ -112,7 +129,8 @@ ORDER BY next_at LIMIT 1
 class Job:
     """A claimed target: what to publish, and how far it has come. `late`, `trying` and `since_sending` are seconds.
 
-    `late` counts from its time, `trying` from its first claim. `claimed_at` is this process's own monotonic clock. A target that is being prepared has `since_sending` only if an earlier sending is in doubt.
+    `late` counts from its time, `trying` from its first claim. `claimed_at` is this process's own monotonic clock. A target that
+    is being prepared has `since_sending` only if an earlier sending is in doubt.
     """
 
     id: str
@@ -178,8 +196,9 @@ def leave(worker: str) -> None:
 
 
 def sweep(unconfirmed_error: dict) -> int:
-    """Takes back what workers left behind; returns how many targets that were."""
-    return database.execute_sql(SWEEP, {"first_look": FIRST_LOOK, "error": Json(unconfirmed_error)}).rowcount
+    """Takes back what workers left behind; returns how many targets that were. Waits for nobody for long: raises then."""
+    values = {"first_look": FIRST_LOOK, "fresh": FRESH, "error": Json(unconfirmed_error)}
+    return database.execute_sql(SWEEP, values).rowcount
 
 
 def seconds_to_next(full: Collection = ()) -> float | None:

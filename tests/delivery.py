@@ -228,6 +228,15 @@ class Desk:
         raise AssertionError(f"nothing came within {within} s of {query} {values}")
 
     @contextmanager
+    def session(self):
+        """A connection of its own with a cursor, whose transaction is the test's to end."""
+        connection = psycopg2.connect(self.address)
+        try:
+            yield connection, connection.cursor()
+        finally:
+            connection.close()
+
+    @contextmanager
     def _connected(self):
         with database.connection_context() if database.is_closed() else nullcontext():
             yield

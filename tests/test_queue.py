@@ -10,6 +10,7 @@ from datetime import timedelta
 
 import psycopg2
 import pytest
+from peewee import OperationalError
 
 from storage import posts, queue
 from storage.database import database
@@ -35,6 +36,14 @@ with database.connection_context():
 def connection(desk):
     with database.connection_context():
         yield
+
+
+@pytest.fixture
+def impatient(connection):
+    """Whoever waits for a lock raises."""
+    database.execute_sql("SET lock_timeout = '1s'")
+    yield
+    database.execute_sql("RESET lock_timeout")
 
 
 # Who gets what.
@@ -180,6 +189,41 @@ def test_a_heartbeat_keeps_what_is_in_hand_and_nothing_else(desk):
     assert desk.row(done.id).leased_until is None
     assert queue.sweep(ERROR) == 2
     assert [desk.row(job.id).status for job in jobs] == ["publishing", "scheduled", "published", "scheduled"]
+
+
+def test_a_heartbeat_waits_for_nobody_and_what_it_could_not_keep_is_still_its_own(desk, impatient):
+    desk.targets([None] * 2)
+    kept, held = jobs = desk.claim()
+    desk.ago(held.id, 1)
+    with desk.session() as (_, cursor):
+        cursor.execute("SELECT FROM targets WHERE id = %s FOR UPDATE", (held.id,))
+        assert queue.sweep(ERROR) == 0      # nor does a sweep wait
+        queue.beat("ann", jobs, lease=timedelta(seconds=60))
+        assert 59 < desk.row(kept.id).leased_for <= 60
+    assert desk.row(held.id).leased_for < 0 and queue.sweep(ERROR) == 0
+    queue.beat("ann", jobs, lease=LEASE)
+    assert desk.row(held.id).leased_for > 29
+    with desk.session() as (_, cursor):
+        cursor.execute("SELECT FROM targets WHERE id = %s FOR UPDATE", (held.id,))
+        queue.beat("ann", jobs, lease=LEASE)
+    for job in jobs:
+        desk.ago(job.id, 1)
+    assert queue.sweep(ERROR) == 1          # what it had free and let run out
+    desk.sql("UPDATE workers SET seen_at = seen_at - interval '4 s'")
+    assert queue.sweep(ERROR) == 1
+
+
+def test_a_sweep_gives_up_on_what_others_are_in_the_middle_of(desk):
+    """For a heart has more to do: the ends of posts with webhooks take turns."""
+    target, job = desk.sending()
+    desk.sql("INSERT INTO webhooks (id, team_id, mode, user_id, url, events, secret) "
+             "VALUES ('wh', %s, 'live', %s, '', '{post.failed}', '')", desk.team.id, desk.caller.user_id)
+    desk.ago(target, 1)
+    with desk.session() as (_, cursor):
+        cursor.execute("SELECT pg_advisory_xact_lock(x'486F6F6B'::int, n) FROM generate_series(0, 1023) AS n")
+        with pytest.raises(OperationalError, match="lock timeout"):
+            queue.sweep(ERROR)
+    assert queue.sweep(ERROR) == 1 and queue.published(job, "1", "https://x.example")
 
 
 def test_workers_are_seen_while_they_live(desk):

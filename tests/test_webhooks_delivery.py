@@ -12,6 +12,7 @@ import pytest
 from platforms.webhooks import Sender, pause
 from storage import deliveries, retention
 from storage.audit import trail
+from storage.database import database
 from storage.resealing import census, reseal
 from storage.secrets import Vault, new_key
 from storage.webhooks import Webhook
@@ -277,6 +278,20 @@ def test_an_outcome_counts_for_the_claim_that_it_is_of(post):
         assert deliveries.sweep() == 0
         assert deliveries.delivered(second, outcome) and not deliveries.delivered(second, outcome)
     assert len(post.tried(id_)) == 1 and post.status(webhook)[0] == "enabled"
+
+
+def test_what_somebody_holds_keeps_no_heart_waiting(post):
+    webhook = post.webhook()
+    ids = [post.tell(webhook) for _ in range(3)]
+    with post.desk._connected(), post.desk.session() as (_, cursor):
+        database.execute_sql("SET lock_timeout = '1s'")
+        jobs = deliveries.claim("one", limit=9, lease=timedelta(seconds=-1))
+        cursor.execute("SELECT FROM deliveries WHERE id = %s FOR UPDATE", (ids[0],))
+        deliveries.beat([job for job in jobs if job.id != ids[1]], lease=LEASE)
+        assert deliveries.sweep() == 1
+        database.execute_sql("RESET lock_timeout")
+    expired = dict(post.desk.sql("SELECT id, leased_until < clock_timestamp() FROM deliveries"))
+    assert expired == {ids[0]: True, ids[1]: None, ids[2]: False}
 
 
 def test_a_late_success_counts_where_nobody_else_has_claimed_it(post):

@@ -2,7 +2,6 @@
 
 import itertools
 import threading
-from contextlib import contextmanager
 from types import SimpleNamespace
 
 import psycopg2
@@ -44,16 +43,6 @@ def events(webhook):
     with database.connection_context():
         jobs = sorted(deliveries.claim("one", limit=99, lease=LEASE), key=lambda job: job.created_at)
     return [job.event() for job in jobs if job.webhook_id == webhook.id]
-
-
-@contextmanager
-def session(desk):
-    """A connection of its own, whose transaction is the test's to end."""
-    connection = psycopg2.connect(desk.address)
-    try:
-        yield connection, connection.cursor()
-    finally:
-        connection.close()
 
 
 @pytest.mark.parametrize("outcomes, event", [
@@ -127,7 +116,7 @@ def test_targets_that_end_at_the_same_instant_make_one_event(desk, hook, count):
     end = ("UPDATE targets SET status = 'published', stage = NULL, leased_until = NULL, next_at = NULL, platform_post_id = '1' "
            "WHERE id = %s")
     desk.sql("UPDATE targets SET stage = 'sending'")
-    with session(desk) as (connection, cursor):
+    with desk.session() as (connection, cursor):
         cursor.execute(end, (targets[0],))
         others = [threading.Thread(target=execute, args=(desk.address, end, target)) for target in targets[1:]]
         for thread in others:
@@ -148,7 +137,7 @@ def test_any_number_of_posts_may_end_in_one_statement(desk, hook):
              "FROM generate_series(1, %s) AS n", desk.team.id, desk.caller.user_id, number)
     desk.sql("INSERT INTO targets (id, team_id, mode, post_id, position, platform, post_type, caption, due_at, next_at) "
              "SELECT id, team_id, mode, id, 0, 'told', 'text', '', now(), now() FROM posts")
-    with session(desk) as (connection, cursor):
+    with desk.session() as (connection, cursor):
         cursor.execute("UPDATE targets SET status = 'unconfirmed', restored = true")
         cursor.execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()")
         assert cursor.fetchone()[0] <= 1024
@@ -166,7 +155,7 @@ def execute(address, statement, *values):
 
 def test_whoever_changes_the_post_does_not_hold_up_its_end(desk, hook):
     webhook, target = hook(), desk.target(desk.account())
-    with session(desk) as (_, cursor):
+    with desk.session() as (_, cursor):
         cursor.execute("UPDATE posts SET caption = 'new'")      # as PATCH does before it waits for the targets
         desk.run(desk.publisher(Told(publish=[DONE])))
         assert told(desk, webhook) == ["post.published"]
@@ -175,7 +164,7 @@ def test_whoever_changes_the_post_does_not_hold_up_its_end(desk, hook):
 
 def test_what_is_rolled_back_was_no_event(desk, hook):
     webhook, account = hook(), desk.account()
-    with session(desk) as (connection, cursor):
+    with desk.session() as (connection, cursor):
         cursor.execute("UPDATE accounts SET status = 'disconnected', credentials = NULL")
         cursor.execute("SELECT count(*) FROM deliveries")
         assert cursor.fetchone() == (1,)
@@ -186,7 +175,7 @@ def test_what_is_rolled_back_was_no_event(desk, hook):
 def test_no_post_waits_for_a_webhook_that_is_removed_at_this_moment(desk, hook):
     leaving, staying = hook(), hook()
     target = desk.target(desk.account())
-    with session(desk) as (connection, cursor):
+    with desk.session() as (connection, cursor):
         cursor.execute("DELETE FROM webhooks WHERE id = %s", (leaving.id,))     # as is done at last
         desk.run(desk.publisher(Told(publish=[DONE])))
         assert desk.row(target).status == "published" and told(desk, staying) == ["post.published"]
