@@ -16,17 +16,18 @@ BATCH = 32                      # jobs taken at once
 
 
 class Line:
-    """Jobs of one kind, on up to `threads` threads for one server and `room` for all; what is slow of another kind is apart."""
+    """Jobs of one kind, on as many threads as each server may take and `room` for all; what is slow of another kind is apart."""
 
-    def __init__(self, word: str, source, runner, *, threads: int, room: int, beat: Callable, sweep: Callable, claimed,
+    def __init__(self, word: str, source, runner, *, most: dict[str, int], room: int, beat: Callable, sweep: Callable, claimed,
                  expired):
-        """`word`: how the bell is rung for it (storage.database.ring). `source.claim` and `source.seconds_to_next` are as in
+        """`word`: how the bell is rung for it (storage.database.ring). `most`: the attributes of a job that say whose speed it
+        depends on, or who else would wait for it, and on how many threads such jobs may be at once. `source.claim` and `source.seconds_to_next` are as in
         storage.queue. `runner.run` works on a job and raises nothing. `beat` is called with the jobs in hand to keep them,
         `sweep` to take back what others left; it returns how many that were. `claimed` and `expired` are Prometheus counters.
         """
         self.word, self.held, self.claimed_at = word, {}, None      # the jobs in hand, by id and fence
         self.pool = ThreadPoolExecutor(room, thread_name_prefix=word or "publish")
-        self._source, self._runner, self._threads, self._all = source, runner, threads, room
+        self._source, self._runner, self._most, self._all = source, runner, most, room
         self._keep, self._sweep, self._claimed, self._expired = beat, sweep, claimed, expired
         self._stirred, self._rest_until, self._aside_until = threading.Event(), 0.0, 0.0
 
@@ -85,10 +86,12 @@ class Line:
         What is slow keeps its own threads alone: a server whose threads are all taken gets no more, the others do, as many as
         the busiest of them still has room for.
         """
-        busy = Counter(job.server for job in list(self.held.values()))
-        full = [server for server, count in busy.items() if count >= self._threads]
-        left = [self._threads - count for count in busy.values() if count < self._threads]
-        return min([BATCH, self._threads, self._all - busy.total(), *left]), full
+        held, left, full = list(self.held.values()), [], []
+        for attribute, most in self._most.items():
+            busy = Counter(getattr(job, attribute) for job in held)
+            full += [server for server, count in busy.items() if count >= most]
+            left += [most, *(most - count for count in busy.values() if count < most)]
+        return min([BATCH, self._all - len(held), *left]), full
 
     def _run(self, job, ended):
         try:

@@ -27,7 +27,8 @@ from storage.webhooks import BELL_WORD
 HEARTBEAT = 0.75                # seconds
 TIDY_EVERY = 600.0              # seconds
 ROOM = 8                        # times its threads for one server: so many would have to be slow at once to stop the rest
-RECEIVER, RECEIVERS = 4, 128    # events that one webhook gets at once, and all of them: no team has so many webhooks
+# Events that one webhook gets at once, all those of a team, and all of them: no team keeps those of the others waiting.
+RECEIVER, RECEIVERS_OF_TEAM, RECEIVERS = 4, 32, 128
 GRACE = 25.0                    # seconds that a stopping worker waits for what is being sent
 
 log = logging.getLogger("posthorn.worker")
@@ -44,11 +45,12 @@ class Worker:
         self._chore, self._keep, self._lineage, self._sure = chore, keep, lineage, False
         self.name = new_id("worker")
         self._publisher, self._url, self._threads = publisher, database_url, threads
-        self._posts = Line("", queue, publisher, threads=threads, room=threads * ROOM, beat=self._say_alive,
+        self._posts = Line("", queue, publisher, most={"server": threads}, room=threads * ROOM, beat=self._say_alive,
                            sweep=partial(queue.sweep, describe(UNCONFIRMED)), claimed=CLAIMED, expired=LEASES_EXPIRED)
         self._lines = [self._posts]
         if sender is not None:
-            self._lines.append(Line(BELL_WORD, deliveries, sender, threads=RECEIVER, room=RECEIVERS,
+            self._lines.append(Line(BELL_WORD, deliveries, sender, room=RECEIVERS,
+                                    most={"webhook_id": RECEIVER, "team_id": RECEIVERS_OF_TEAM},
                                     beat=partial(deliveries.beat, lease=LEASE), sweep=deliveries.sweep,
                                     claimed=DELIVERIES_CLAIMED, expired=DELIVERY_LEASES_EXPIRED))
         self._wake_up, self._waker = socket.socketpair()

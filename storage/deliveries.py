@@ -31,20 +31,28 @@ WITH RECURSIVE waiting (webhook_id) AS (
     FROM waiting WHERE webhook_id IS NOT NULL
 ), ready AS (
     SELECT webhooks.* FROM waiting JOIN webhooks ON webhooks.id = webhook_id
-    WHERE status = 'enabled' AND webhooks.id <> ALL (%(full)s)
+    WHERE status = 'enabled' AND webhooks.id <> ALL (%(full)s) AND team_id <> ALL (%(full)s)
 )
 """
 
+# Who has least in hand comes first: teams take turns, and so do the webhooks of each, however long one has waited.
 CLAIM = READY + """
-, due AS (
-    SELECT first.id, first.next_at FROM ready CROSS JOIN LATERAL (
+, held AS (
+    SELECT team_id, webhook_id, count(*) AS jobs FROM deliveries WHERE leased_until IS NOT NULL GROUP BY team_id, webhook_id
+), due AS (
+    SELECT first.id, first.next_at, ready.team_id,
+        coalesce(jobs, 0) + row_number() OVER (PARTITION BY ready.id ORDER BY first.next_at) AS turn
+    FROM ready LEFT JOIN held ON webhook_id = ready.id CROSS JOIN LATERAL (
         SELECT id, next_at FROM deliveries
         WHERE webhook_id = ready.id AND next_at <= statement_timestamp() AND leased_until IS NULL
         ORDER BY next_at LIMIT %(limit)s) AS first
-    ORDER BY next_at LIMIT %(limit)s
+), turns AS (
+    SELECT id, next_at, row_number() OVER (PARTITION BY team_id ORDER BY turn, next_at)
+        + coalesce((SELECT sum(jobs) FROM held WHERE held.team_id = due.team_id), 0) AS turn
+    FROM due
 ), picked AS (
     SELECT deliveries.id AS delivery_id FROM deliveries
-    WHERE id = ANY (ARRAY(SELECT id FROM due)) AND next_at <= statement_timestamp() AND leased_until IS NULL
+    WHERE id = ANY (ARRAY(SELECT id FROM turns ORDER BY turn, next_at LIMIT %(limit)s)) AND next_at <= statement_timestamp() AND leased_until IS NULL
     FOR UPDATE SKIP LOCKED
 )
 UPDATE deliveries SET fence = fence + 1, worker = %(worker)s, leased_until = clock_timestamp() + %(lease)s
@@ -225,11 +233,6 @@ class Job:
     claimed_at: float = field(default_factory=time.monotonic)
 
     @property
-    def server(self) -> str:
-        """Whose speed this job depends on."""
-        return self.webhook_id
-
-    @property
     def late(self) -> float:
         """The seconds from when the event happened, or was asked for again, to the claim."""
         return WINDOW.total_seconds() - self.left
@@ -256,7 +259,10 @@ class Outcome:
 
 
 def claim(worker: str, *, limit: int, lease: timedelta, full: Collection[str] = ()) -> list[Job]:
-    """Takes up to `limit` due deliveries for `worker`, none of a webhook in `full`, and returns them; as in storage.queue."""
+    """Takes up to `limit` due deliveries for `worker`, and returns them; as in storage.queue.
+
+    None of the webhooks and teams in `full`.
+    """
     values = {"worker": worker, "limit": limit, "lease": lease, "full": list(full)}
     return [Job(*row) for row in database.execute_sql(CLAIM, values).fetchall()]
 

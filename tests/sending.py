@@ -39,10 +39,10 @@ class Post:
         allowed = frozenset({("127.0.0.1", receiver.port)})
         self.sender = Sender(desk.vault, Fetcher(allowed, **options))
 
-    def webhook(self, path="/", url=None):
-        """A webhook at a path of the receiver, which knows its secret."""
+    def webhook(self, path="/", url=None, caller=None):
+        """A webhook at a path of the receiver, which knows its secret; of the desk's team unless a `caller` is given."""
         with self.desk._connected():
-            row, secret = Webhook.create(self.desk.caller, self.desk.vault, 20, url=url or self.receiver.url(path),
+            row, secret = Webhook.create(caller or self.desk.caller, self.desk.vault, 20, url=url or self.receiver.url(path),
                                          client_id=None, events=["account.disconnected"])
         self.receiver.secrets[path] = [secret]
         return row

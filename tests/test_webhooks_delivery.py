@@ -22,6 +22,7 @@ from tests.delivery import address, desk, whole_desk  # fixtures
 from tests.receiver import receiving
 from tests.sending import NAME, Post
 from tests.sending import plain, post   # fixtures
+from tests.service import Member
 
 HOUR, DAY = 3600, 86_400
 UNREACHED = "the address cannot be reached"
@@ -261,7 +262,23 @@ def test_one_webhook_at_its_limit_does_not_hold_up_the_others(post):
         assert [job.id for job in deliveries.claim("one", limit=9, lease=LEASE, full=[busy.id])] == [id_]
         assert deliveries.seconds_to_next([busy.id]) is None and deliveries.seconds_to_next() < 0
         jobs = deliveries.claim("one", limit=3, lease=LEASE)
-        assert len(jobs) == 3 and {job.server for job in jobs} == {busy.id}
+        assert len(jobs) == 3 and {job.webhook_id for job in jobs} == {busy.id}
+
+
+def test_who_has_least_in_hand_comes_first(post):
+    """Between teams, and between the webhooks of one, whoever waits for how long."""
+    busy, calm, other = post.webhook("/busy"), post.webhook("/calm"), post.webhook("/other", caller=Member("").caller("live"))
+    told = [webhook.id for webhook in (busy, busy, busy, busy, calm, other) if post.tell(webhook)]
+    with post.desk._connected():
+        got = [deliveries.claim("one", limit=1, lease=LEASE)[0].webhook_id for _ in told]
+        assert got == [busy.id, other.id, calm.id, busy.id, busy.id, busy.id]
+        assert deliveries.claim("one", limit=9, lease=LEASE) == []
+    post.tell(calm), post.tell(other)
+    with post.desk._connected():
+        full = [post.desk.team.id]
+        assert deliveries.seconds_to_next(full) < 0
+        [job] = deliveries.claim("one", limit=9, lease=LEASE, full=full)
+        assert job.team_id == other.team_id and deliveries.seconds_to_next(full) is None
 
 
 def test_an_outcome_counts_for_the_claim_that_it_is_of(post):

@@ -6,6 +6,7 @@ from threading import Event
 from tests.delivery import DONE, Told, WorkerProcess, WorkerThread
 from tests.delivery import address, desk, whole_desk  # fixtures
 from tests.sending import plain, post   # fixtures
+from tests.service import Member
 from tests.stage import eventually
 
 HOLD = """
@@ -61,6 +62,27 @@ def test_slow_receivers_and_slow_networks_do_not_wait_for_each_other(post):
     finally:
         open_.set(), stuck.go.set()
     assert len(set(post.receiver.at("/slow"))) == len(post.receiver.at("/slow")) == 6
+
+
+def test_a_team_whose_receivers_are_slow_keeps_no_other_waiting(post):
+    desk, open_ = post.desk, Event()
+    slow = [post.webhook(f"/slow{number}") for number in range(10)]
+    other = post.webhook(caller=Member("").caller("live"))
+    for webhook in slow:
+        path = webhook.url.removeprefix(post.receiver.url(""))
+        post.receiver.answers[path] = [open_] * 4
+        for _ in range(4):
+            post.tell(webhook)
+    try:
+        with WorkerThread(desk.publisher(), desk.address, sender=post.sender):
+            desk.wait_for("SELECT 1 FROM deliveries WHERE leased_until IS NOT NULL HAVING count(*) = 32")
+            id_ = post.tell(other)
+            desk.wait_for("SELECT 1 FROM deliveries WHERE id = %s AND status = 'delivered'", id_)
+            assert desk.sql("SELECT count(*) FROM deliveries WHERE leased_until IS NOT NULL") == [(32,)]
+            open_.set()
+            desk.wait_for("SELECT 1 FROM deliveries WHERE status = 'delivered' HAVING count(*) = 41", within=10)
+    finally:
+        open_.set()
 
 
 def test_a_published_post_is_told_at_once(post):
