@@ -16,13 +16,14 @@ BATCH = 32                      # jobs taken at once
 
 
 class Line:
-    """Jobs of one kind, on as many threads as each server may take and `room` for all; what is slow of another kind is apart."""
+    """Jobs of one kind, on as many threads as each server may have and `room` for all; what is slow of another kind is apart.
+    """
 
     def __init__(self, word: str, source, runner, *, most: dict[str, int], room: int, beat: Callable, sweep: Callable, claimed,
                  expired):
         """`word`: how the bell is rung for it (storage.database.ring). `most`: the attributes of a job that say whose speed it
-        depends on, or who else would wait for it, and on how many threads such jobs may be at once. `source.claim` and `source.seconds_to_next` are as in
-        storage.queue. `runner.run` works on a job and raises nothing. `beat` is called with the jobs in hand to keep them,
+        depends on, or whose they are, and on how many threads such jobs may be at once. `source.claim` and
+        `source.seconds_to_next` are as in storage.queue. `runner.run` works on a job and raises nothing. `beat` is called with the jobs in hand to keep them,
         `sweep` to take back what others left; it returns how many that were. `claimed` and `expired` are Prometheus counters.
         """
         self.word, self.held, self.claimed_at = word, {}, None      # the jobs in hand, by id and fence

@@ -52,7 +52,8 @@ CLAIM = READY + """
     FROM due
 ), picked AS (
     SELECT deliveries.id AS delivery_id FROM deliveries
-    WHERE id = ANY (ARRAY(SELECT id FROM turns ORDER BY turn, next_at LIMIT %(limit)s)) AND next_at <= statement_timestamp() AND leased_until IS NULL
+    WHERE id = ANY (ARRAY(SELECT id FROM turns ORDER BY turn, next_at LIMIT %(limit)s))
+      AND next_at <= statement_timestamp() AND leased_until IS NULL
     FOR UPDATE SKIP LOCKED
 )
 UPDATE deliveries SET fence = fence + 1, worker = %(worker)s, leased_until = clock_timestamp() + %(lease)s
@@ -95,12 +96,12 @@ INSERT INTO delivery_attempts (delivery_id, at, status, duration, error)
 SELECT id, %(at)s, %(status)s, %(duration)s, %(error)s FROM moved
 """
 
+# Not one that was changed since: another address, or that of somebody who has just enabled it, has not had its time yet.
 DISABLE = """
 UPDATE webhooks SET status = 'disabled', disabled_at = clock_timestamp(), updated_at = clock_timestamp(),
     disabled_reason = %(reason)s
-WHERE id = %(webhook)s AND status = 'enabled' AND (%(gone)s OR NOT EXISTS (
-    SELECT FROM deliveries WHERE webhook_id = %(webhook)s
-    AND delivered_at >= (SELECT ends_at - %(window)s FROM deliveries WHERE id = %(id)s)))
+WHERE id = %(webhook)s AND status = 'enabled' AND updated_at <= %(since)s
+  AND (%(gone)s OR NOT EXISTS (SELECT FROM deliveries WHERE webhook_id = %(webhook)s AND delivered_at >= %(since)s))
 """
 
 HEALTH = """
@@ -298,14 +299,16 @@ def put_back(job: Job, outcome: Outcome, after: float) -> bool:
 def failed(job: Job, outcome: Outcome, reason: str, *, gone: bool) -> tuple[bool, bool]:
     """It did not arrive, and that was the last attempt. Returns whether the webhook was disabled as well.
 
-    Which it is for `reason` when its receiver is `gone`, or nothing arrived there since this event was to be sent.
+    Which it is for `reason` when its receiver is `gone`, or nothing arrived there since this event was to be sent; and it was
+    not changed since.
     """
     with database.atomic():
         # First, as whoever removes it does.
         database.execute_sql("SELECT FROM webhooks WHERE id = %s FOR NO KEY UPDATE", (job.webhook_id,))
         if not _record(job, outcome, "status = 'failed', next_at = NULL"):
             return False, False
-        values = {"webhook": job.webhook_id, "id": job.id, "reason": reason, "gone": gone, "window": WINDOW}
+        since = job.at if gone else job.at - timedelta(seconds=job.late)
+        values = {"webhook": job.webhook_id, "reason": reason, "gone": gone, "since": since}
         disabled = database.execute_sql(DISABLE, values).rowcount == 1
         if disabled:
             audit.record(audit.WORKER, "webhook.disabled", job.webhook_id, team_id=job.team_id, mode=job.mode, reason=reason)

@@ -77,12 +77,13 @@ class Webhook(Owned):
         Enabling goes on with what is pending and not too old; what is too old has failed.
         """
         changes = dict(changes)
-        if (status := changes.get("status")) == self.status:
-            del changes["status"]
-        elif status is not None:
-            at, reason = (fn.clock_timestamp(), BY_HAND) if status == "disabled" else (None, None)
-            changes |= {"disabled_at": at, "disabled_reason": reason}
         with database.atomic():
+            present = Webhook.select(Webhook.status).where(Webhook.id == self.id).for_update("FOR NO KEY UPDATE").scalar()
+            if (status := changes.get("status")) == present:
+                changes.pop("status", None)
+            elif status is not None:
+                at, reason = (fn.clock_timestamp(), BY_HAND) if status == "disabled" else (None, None)
+                changes |= {"disabled_at": at, "disabled_reason": reason}
             row = self._write(**changes)
             if changes.get("status") == "enabled":
                 database.execute_sql(GIVE_UP_OLD, (self.id,))

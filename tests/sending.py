@@ -19,6 +19,7 @@ INSERT INTO deliveries (team_id, mode, webhook_id, type, subject_id, snapshot)
 SELECT team_id, mode, id, 'account.disconnected', gen_random_uuid(), %s FROM webhooks WHERE id = %s RETURNING id
 """
 PASS = """
+WITH changed AS (UPDATE webhooks SET updated_at = updated_at - %s * interval '1 s')
 UPDATE deliveries SET next_at = next_at - step, ends_at = ends_at - step, delivered_at = delivered_at - step
 FROM (SELECT %s * interval '1 s' AS step) AS time
 """
@@ -64,7 +65,7 @@ class Post:
     def pass_time(self, seconds):
         """Lets so many seconds go by."""
         self.now += seconds
-        self.desk.sql(PASS, seconds)
+        self.desk.sql(PASS, seconds, seconds)
 
     def until_next(self, id_):
         """Lets time go by until the delivery is due; returns how long that was, None when it never is."""

@@ -85,6 +85,11 @@ def test_after_a_day_it_has_failed_and_the_webhook_is_disabled_with_a_notice(pos
     webhook, other = post.webhook("/dead"), post.webhook()
     post.receiver.answers["/dead"] = [500] * 99
     id_, waits = post.tell(webhook), []
+    assert post.work() == 1
+    waits.append(post.until_next(id_))
+    other_id = post.tell(other)
+    assert post.work() == 2 and post.read(other_id)["status"] == "delivered"    # which helps this one nothing
+    waits.append(post.until_next(id_))
     while post.read(id_)["status"] == "pending":
         assert post.work() == 1
         waits.append(post.until_next(id_))
@@ -128,6 +133,25 @@ def test_who_is_gone_gets_nothing_more(post):
     assert post.work() == 0
     assert post.status(webhook) == ("disabled", "the receiver answered with status 410")
     assert [post.read(id_)["status"] for id_ in (first, second)] == ["failed", "pending"] and len(post.receiver.got) == 1
+
+
+@pytest.mark.parametrize("change", [{"url": "/new"}, {"status": "enabled"}], ids=str)
+@pytest.mark.parametrize("left, answer", [(None, 410), (30, 500)], ids=["gone", "for a day"])
+def test_what_comes_of_a_webhook_as_it_was_does_not_disable_it_as_it_is(post, change, left, answer):
+    webhook = post.webhook("/old")
+    post.receiver.answers["/old"] = [answer]
+    id_ = post.tell(webhook)
+    if left:
+        post.pass_time(DAY - left)
+    with post.desk._connected():
+        [job] = deliveries.claim("one", limit=9, lease=LEASE)
+        if "url" in change:
+            webhook.edit({"url": post.receiver.url("/new")})
+        else:
+            post.desk.sql("UPDATE webhooks SET status = 'disabled', disabled_at = now(), disabled_reason = 'x'")
+            webhook.edit(change)        # as it was read before: that it is disabled meanwhile, this one does not know
+    post.sender.run(job)
+    assert post.read(id_)["status"] == "failed" and post.status(webhook) == ("enabled", None)
 
 
 @pytest.mark.parametrize("status, wish, wait", [(429, "90", 90), (503, "90", 90), (429, "0", 5), (500, "90", 5),
