@@ -70,15 +70,20 @@ def build(config: Config, *, connections: int) -> Services:
         vault = Vault(config.secret_keys)
     except ValueError:
         raise ConfigError("POSTHORN_SECRET_KEYS must hold Fernet keys; `posthorn secrets new` makes one") from None
-    try:
-        fetcher = Fetcher(allow_private=config.allow_private, refuse=config.refuse_networks)
-    except ValueError as error:
-        raise ConfigError(f"POSTHORN_ALLOW_PRIVATE: {error}") from None
+    fetcher = open_fetcher(config)
     try:
         registry = Registry(fetcher, config.platforms, allow_plain=config.allow_private)
     except ValueError as error:
         raise ConfigError(str(error)) from None
     return Services(config, open_store(config), fetcher, registry, vault, caption_model(config))
+
+
+def open_fetcher(config: Config) -> Fetcher:
+    """A fetcher as the settings have it, which looks names up apart from others. Raises ConfigError as `build` does."""
+    try:
+        return Fetcher(allow_private=config.allow_private, refuse=config.refuse_networks)
+    except ValueError as error:
+        raise ConfigError(f"POSTHORN_ALLOW_PRIVATE: {error}") from None
 
 
 def caption_model(config: Config) -> CaptionModel:

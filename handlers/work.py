@@ -9,7 +9,7 @@ from handlers import telemetry
 from handlers.config import Config, environment
 from handlers.process import end_with_parent, share_arenas
 from handlers.scrapes import serve_worker
-from handlers.services import build
+from handlers.services import build, open_fetcher
 from handlers.stores import keep, lineage, sweep
 from platforms.publisher import Publisher
 from platforms.webhooks import Sender
@@ -21,6 +21,11 @@ SPARE = 4           # database connections beside those of the threads: the clai
 MOST = 12           # connections of one worker: a thread holds one for milliseconds only, and the database has few cores
 
 log = logging.getLogger("posthorn.sweep")
+
+
+def _sender(services):
+    """With a fetcher of its own: receivers whose name servers are silent would hold up the lookups of the networks."""
+    return Sender(services.vault, open_fetcher(services.config))
 
 
 class _Chore:
@@ -56,7 +61,7 @@ def command(tied):
     publisher = Publisher(services.platforms, services.vault, services.objects)
     serve_worker(config, publisher.breakers)
     worker = Worker(publisher, config.database_url, threads=config.worker_threads, chore=_Chore(config, services.objects),
-                    keep=keep(config), lineage=lineage(services.objects), sender=Sender(services.vault, services.fetcher))
+                    keep=keep(config), lineage=lineage(services.objects), sender=_sender(services))
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: worker.stop())
     worker.run()

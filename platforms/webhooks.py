@@ -15,11 +15,12 @@ from platforms.metrics import WEBHOOK_ATTEMPTS, WEBHOOK_LATENESS, WEBHOOKS_DISAB
 from storage import deliveries
 from storage.database import DatabaseAway, insist
 from storage.deliveries import Job, Outcome
-from storage.fetch import FetchError, Timeouts
+from storage.fetch import Busy, FetchError, Timeouts
 from storage.secrets import Unreadable, Vault
 from storage.webhooks import owner
 
-TIMEOUTS = Timeouts(first_byte=15.0, total=15.0)
+# A lookup cannot be stopped: whoever waits for it as long as for an answer has few others begun meanwhile.
+TIMEOUTS = Timeouts(dns=15.0, first_byte=15.0, total=15.0)
 ANSWER = 4_096                      # bytes of an answer that are read; only its status counts
 # Seconds before each further attempt, as the Standard Webhooks specification recommends; the last one is made shortly before
 # the 24 hours are over.
@@ -27,6 +28,7 @@ PAUSES = (5.0, 300.0, 1_800.0, 7_200.0, 18_000.0, 36_000.0)
 JITTER = 0.1                        # of a pause, by chance, that not all come back at once
 LAST = 60.0                         # seconds before the end at which the last attempt is made
 GONE, WAITS = 410, (429, 503)
+BUSY, UNSIGNED = 5.0, 300.0         # seconds before the next try where none was made: for want of a lookup, or of a key
 
 log = logging.getLogger("posthorn.webhooks")
 
@@ -42,25 +44,37 @@ class Sender:
         try:
             if job.tries == 0:
                 WEBHOOK_LATENESS.observe(max(0.0, job.late))
-            self._settle(job, *self._attempt(job))
+            self._attempt(job)
         except DatabaseAway as error:
             log.warning("delivery %s: the database is away (%s); its lease will run out", job.id, type(error).__name__)
         except Exception:
             log.exception("delivery %s: sending it failed on our side; its lease will run out", job.id)
 
     def _attempt(self, job):
-        """The Outcome, and the seconds that the receiver asks to wait for (None: it does not)."""
-        began, status, wish = time.monotonic(), None, None
+        began, status, wish, later = time.monotonic(), None, None, None
         at = job.at + timedelta(seconds=began - job.claimed_at)
         try:
             status, wish = self._post(job, at)
             error = None if 200 <= status < 300 else f"the receiver answered with status {status}"
+        except Busy as failure:
+            error, later = failure.args[0], BUSY
         except FetchError as failure:
             error = failure.args[0]
         except Unreadable:
             log.error("webhook %s: its secret is sealed under a key that is not configured", job.webhook_id)
-            error = "the event could not be signed on our side"
-        return Outcome(at, time.monotonic() - began, status, error), wish
+            error, later = "the event could not be signed on our side", UNSIGNED
+        outcome = Outcome(at, time.monotonic() - began, status, error)
+        if later is None:
+            self._settle(job, outcome, wish)
+        else:
+            self._put_off(job, outcome, later * random.uniform(1 - JITTER, 1 + JITTER))
+
+    def _put_off(self, job, outcome, after):
+        """What never left says nothing of the receiver."""
+        if job.left > 0:
+            insist(partial(deliveries.put_off, job, after))
+        else:
+            insist(partial(deliveries.failed, job, outcome, None, gone=False))
 
     def _post(self, job, at):
         body = json.dumps(job.event(), ensure_ascii=False, separators=(",", ":"))

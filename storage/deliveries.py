@@ -20,6 +20,7 @@ from storage.webhooks import BELL_WORD, Webhook
 
 MOST_ATTEMPTS = 100                 # of one delivery that are shown, the last ones
 WINDOW = timedelta(hours=24)        # in which attempts are made
+PUT_OFF = timedelta(days=7)         # for which it waits at most until a fault of ours is mended
 
 # From webhook to webhook, whatever else waits for one of them: however much that is, the others are found at once.
 READY = """
@@ -94,6 +95,12 @@ WITH moved AS (
 )
 INSERT INTO delivery_attempts (delivery_id, at, status, duration, error)
 SELECT id, %(at)s, %(status)s, %(duration)s, %(error)s FROM moved
+"""
+
+PUT_BACK = """
+UPDATE deliveries SET leased_until = NULL, next_at = clock_timestamp() + %(after)s * interval '1 second',
+    ends_at = greatest(ends_at, least(created_at + %(most)s, clock_timestamp() + (%(after)s + %(left)s) * interval '1 second'))
+WHERE id = %(id)s AND fence = %(fence)s AND leased_until IS NOT NULL
 """
 
 # Not one that was changed since: another address, or that of somebody who has just enabled it, has not had its time yet.
@@ -296,17 +303,28 @@ def put_back(job: Job, outcome: Outcome, after: float) -> bool:
     return _record(job, outcome, "next_at = clock_timestamp() + %(after)s * interval '1 second'", after=after)
 
 
-def failed(job: Job, outcome: Outcome, reason: str, *, gone: bool) -> tuple[bool, bool]:
+def put_off(job: Job, after: float) -> bool:
+    """There was no attempt, and the fault is ours; the next try in `after` seconds, and as long as before is left for the rest.
+
+    For PUT_OFF after the event at most: what is never mended must not be tried for ever.
+    """
+    values = {"id": job.id, "fence": job.fence, "after": after, "left": job.left, "most": PUT_OFF}
+    return database.execute_sql(PUT_BACK, values).rowcount == 1
+
+
+def failed(job: Job, outcome: Outcome, reason: str | None, *, gone: bool) -> tuple[bool, bool]:
     """It did not arrive, and that was the last attempt. Returns whether the webhook was disabled as well.
 
-    Which it is for `reason` when its receiver is `gone`, or nothing arrived there since this event was to be sent; and it was
-    not changed since.
+    Which it is for `reason` (None: it is not) when its receiver is `gone`, or nothing arrived there since this event was to be
+    sent; and it was not changed since.
     """
     with database.atomic():
         # First, as whoever removes it does.
         database.execute_sql("SELECT FROM webhooks WHERE id = %s FOR NO KEY UPDATE", (job.webhook_id,))
         if not _record(job, outcome, "status = 'failed', next_at = NULL"):
             return False, False
+        if reason is None:
+            return True, False
         since = job.at if gone else job.at - timedelta(seconds=job.late)
         values = {"webhook": job.webhook_id, "reason": reason, "gone": gone, "since": since}
         disabled = database.execute_sql(DISABLE, values).rowcount == 1

@@ -7,7 +7,9 @@ import pytest
 from peewee import OperationalError
 
 from handlers import work
+from handlers.services import open_fetcher
 from platforms.worker import Worker
+from storage.fetch import Fetcher
 from storage.objects import StoreUnavailable
 
 
@@ -35,6 +37,14 @@ def test_a_sweep_is_put_off_with_the_reason(monkeypatch, caplog, error, words):
     monkeypatch.setattr(work, "sweep", lambda config, objects: SimpleNamespace(round=fails))
     work._Chore(None, SimpleNamespace(laxities=lambda: []))()
     assert [record.getMessage() for record in caplog.records] == [words]
+
+
+def test_events_are_sent_by_a_fetcher_of_their_own():
+    """Whoever has receivers with silent name servers holds up no lookup of the networks."""
+    config = SimpleNamespace(allow_private=frozenset(), refuse_networks=())
+    shared = open_fetcher(config)
+    fetcher = work._sender(SimpleNamespace(config=config, vault=None, fetcher=shared))._fetcher
+    assert isinstance(fetcher, Fetcher) and fetcher._lookups is not shared._lookups
 
 
 @pytest.mark.parametrize("error, traced", [(OperationalError("away"), False), (TypeError("ours"), True)])

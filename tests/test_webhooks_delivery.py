@@ -13,6 +13,8 @@ from platforms.webhooks import Sender, pause
 from storage import deliveries, retention
 from storage.audit import trail
 from storage.database import database
+from storage.fetch import Fetcher
+from storage.lookups import Exhausted
 from storage.resealing import census, reseal
 from storage.secrets import Vault, new_key
 from storage.webhooks import Webhook
@@ -178,6 +180,40 @@ def test_a_date_to_wait_for(post):
 def test_pauses(tries, left, wish, between):
     wait = pause(tries, left, wish)
     assert wait is None if between is None else between[0] <= wait <= between[1]
+
+
+@pytest.mark.parametrize("fault, waits", [("no key", 300), ("no lookup", 5)])
+def test_a_fault_on_our_side_is_no_attempt_and_takes_no_time_from_the_others(post, fault, waits):
+    webhook = post.webhook()
+    post.receiver.answers["/"] = [500]
+    id_, sound = post.tell(webhook), post.sender
+    post.work()
+    post.pass_time(DAY - 100)
+    if fault == "no key":
+        post.sender = Sender(Vault((new_key(),)), sound._fetcher)
+    else:
+        post.desk.sql("UPDATE webhooks SET url = 'https://hooks.example.com/'")
+        post.sender = Sender(post.desk.vault, Fetcher(resolve=exhausted))
+    for _ in range(3):
+        post.work()
+        assert post.until_next(id_) == pytest.approx(waits, rel=0.11) and post.status(webhook)[0] == "enabled"
+    [[left]] = post.desk.sql("SELECT extract(epoch FROM ends_at - clock_timestamp())::float FROM deliveries")
+    assert 90 < left <= 100 and len(post.tried(id_)) == 1
+    post.desk.sql("UPDATE deliveries SET created_at = now() - interval '8 days'")
+    post.pass_time(100)
+    post.work()
+    shown = post.read(id_)
+    assert (shown["status"], len(shown["attempts"])) == ("failed", 2) and post.status(webhook) == ("enabled", None)
+    with post.desk._connected():
+        deliveries.replay(webhook, id_)
+        webhook.edit({"url": post.receiver.url()})
+    post.sender = sound
+    assert post.work() == 1 and post.read(id_)["status"] == "delivered"
+
+
+def exhausted(_host):
+    """Is asked while as many names are being looked up as may be."""
+    raise Exhausted
 
 
 def test_a_redirect_inward_is_not_followed(post):
