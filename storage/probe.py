@@ -4,6 +4,7 @@ Run by its path with the media type as the only argument and the file as standar
 nothing but storage.skeleton.
 """
 
+import errno
 import io
 import json
 import os
@@ -68,6 +69,10 @@ def measure_video(file, mime_type, tracks, options):
         if not streams or not next(container.demux(streams[0])).size:
             raise Refused("it holds no video")
     except (av.error.FFmpegError, ArithmeticError, LookupError, ValueError, StopIteration):
+        raise Refused("it holds no readable video") from None
+    except OSError as error:    # a place that no file has; of a disk that cannot be read the file is innocent
+        if error.errno not in (errno.EINVAL, errno.EOVERFLOW):
+            raise
         raise Refused("it holds no readable video") from None
     turned, track_width, track_height = tracks.get(streams[0].id, (False, 0, 0))
     codec = streams[0].codec_context

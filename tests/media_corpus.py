@@ -207,6 +207,7 @@ FAKES = {
     "mp4-sound-with-cover": (sound("mp4", "aac", cover=True), "starts like video/mp4, but it holds no video"),
     "webm-sound-only": (sound("webm", "libopus"), "starts like video/webm, but it holds no video"),
     "mov-reference-movie": (samples.reference_movie(), "starts like video/quicktime, but it holds no"),
+    "mp4-fragment-where-no-file-is": (samples.beyond_any_disk(), "it holds no readable video"),
     "mp4-without-samples": (HEADER_ONLY, "starts like video/mp4, but it holds no"),
     "bomb-jpeg-pixels": (samples.jpeg_of_size(16000, 16000), "more than 250 megapixels"),
     "bomb-png-pixels": (png(60000, 60000, 8, bytes(100)), "more than 250 megapixels"),

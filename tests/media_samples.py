@@ -230,6 +230,13 @@ def with_latin_1_title():
     return video("mp4", title="Caf*").replace(b"Caf*", b"Caf\xe9")
 
 
+def beyond_any_disk():
+    """An MP4 in fragments, the last of which has its pictures at a place to which no file can be read."""
+    data = video("mp4", movflags="frag_every_frame+empty_moov")
+    at = data.rindex(b"tfhd") + 12
+    return data[:at] + struct.pack(">Q", (1 << 63) - 2000) + data[at + 8 :]
+
+
 def with_countless_samples():
     """A fragmented MP4 that declares 50 million samples in its first fragment, which take 1.2 GB when listed."""
     data = fragmented()
