@@ -13,10 +13,11 @@ PATTERNS = [(re.compile(pattern), replacement) for pattern, replacement in (
     (r"\b(?i:(bearer|basic|dpop))\s+[\w.~+/=-]{8,}", rf"\1 {GONE}"),
     (r"\beyJ[\w-]{8,}\.[\w-]+(\.[\w-]+)?", GONE),                                       # JSON Web Tokens
     (r"\bgAAAA[\w-]{20,}=*|(?<![\w-])[\w-]{43}=(?!\w)", GONE),                          # what is sealed, and what seals it
+    (r"\b(whsec_|sk-|ya29\.)[\w+/.-]{20,}=*", rf"\1{GONE}"),                            # of webhooks, models, Google
     (r"(?<=://)[^/\s@]*:[^/\s@]+@", f"{GONE}@"),
     (r"(?i)\b((?:access|refresh|app)?_?(?:token|jwt|password|secret|signature|credential)|client_secret|code_verifier)"
      r"(=|[\"']:\s*[\"'])[^&\s\"',}]+", rf"\1\2{GONE}"),
-    (r"(?i)\b(code|state|key)=[^&\s\"',}]{16,}", rf"\1={GONE}"),
+    (r"(?i)\b(code|state|(?:\w+_)?key)=[^&\s\"',}]{16,}", rf"\1={GONE}"),
 )]
 
 
@@ -34,5 +35,5 @@ def redacted(text: str, secrets: Iterable[str] = ()) -> str:
 def secrets_of(environ: Mapping[str, str]) -> list[str]:
     """The values of the settings that are secret, and their parts where one holds several."""
     values = [value for name, value in environ.items() if SECRET_SETTING.search(name)]
-    parts = {part.strip() for value in values for part in (value, *re.split(r'[,"{}]', value))}
+    parts = {part.strip() for value in values for part in (value, *re.split(r'[,"{}=]', value))}
     return sorted((part for part in parts if len(part) >= SHORTEST), key=len, reverse=True)

@@ -35,6 +35,7 @@ def test_no_credential_of_ours_is_logged(kind):
     "Authorization: Bearer {}", "authorization: bearer {}", "'Authorization': 'DPoP {}'", "Basic {}",
     "https://x.example/?a=b&access_token={}&c=d", "refresh_token={}", '{{"accessJwt": "{}"}}', "{{'client_secret': '{}'}}",
     "https://x.example/cb?code={}&state=1", "https://x.example/cb?state={}", "password={}", "X-Amz-Signature={}",
+    "api_key={}", "sk-proj-{}", "ya29.{}", "whsec_{}+a/b=",
     "postgresql://posthorn:{}@db.example/posthorn", "https://{}:x@proxy.example"])
 def test_nothing_that_is_said_to_be_secret_is_logged(told):
     secret = "canary-5f1d7c0b9e.4a"
@@ -51,9 +52,11 @@ def test_secret_settings_are_not_logged_whatever_they_look_like():
     environ = {"S3_SECRET_KEY": "all lower case words", "POSTHORN_X_CLIENT_SECRET": "hunter2hunter2",
                "S3_ACCESS_KEY": "posthorn",
                "POSTHORN_CAPTION_HEADERS": '{"x-team": "a-secret-of-the-team", "x-key": "and, another"}',
+               "OTEL_EXPORTER_OTLP_HEADERS": "x-key=secret-of-traces",
                "POSTHORN_SECRET_KEYS": "first-secret,second-secret", "PATH": "/usr/local/bin"}
-    said = "all lower case words hunter2hunter2 posthorn first-secret second-secret a-secret-of-the-team /usr/local/bin"
-    assert line(said, secrets=secrets_of(environ)) == "… … posthorn … … … /usr/local/bin"
+    said = ("secret-of-traces all lower case words hunter2hunter2 posthorn first-secret second-secret a-secret-of-the-team "
+            "/usr/local/bin")
+    assert line(said, secrets=secrets_of(environ)) == "… … … posthorn … … … /usr/local/bin"
 
 
 @pytest.mark.parametrize("said", LINES)
