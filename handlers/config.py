@@ -21,6 +21,8 @@ LEFT = "running.env"    # in the data directory of `posthorn up`, readable by it
 
 CAPTION_TIMEOUT = 90    # seconds at most: an Idempotency-Key takes a request for dead after 120
 ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://([a-z0-9._-]{1,253}|\[[0-9a-f:.]{2,45}\])(:[0-9]{1,5})?")     # RFC 6454, section 6.2
+BUCKET = re.compile(r"(?=.{3,63}$)(?!\d+(\.\d+){3}$)[a-z0-9]+([.-][a-z0-9]+|--+[a-z0-9]+)*")      # S3's rules for new ones
+HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,252}[A-Za-z0-9])?|[0-9A-Fa-f:.]{2,45}")
 HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
 HEADER_VALUE = re.compile(r"[\x21-\x7e](?:[\t\x20-\x7e]{0,4000}[\x21-\x7e])?")
 HTTP_HEADERS = {"host", "connection", "content-length", "content-type", "content-encoding", "transfer-encoding",
@@ -97,6 +99,12 @@ class Config:
     validate_responses: bool
     platforms: dict[str, dict[str, str]] = field(repr=False)
 
+    def refuse_port(self, port: int) -> None:
+        """Raises ConfigError where metrics are to be answered on the port of the API, which might not get it again."""
+        for name, taken in (("POSTHORN_METRICS_PORT", self.metrics_port), ("POSTHORN_API_METRICS_PORT", self.api_metrics_port)):
+            if taken == port:
+                raise ConfigError(f"--port and {name} must be two ports")
+
     @classmethod
     def from_env(cls, environ: Mapping[str, str]) -> "Config":
         """Reads all settings. Raises ConfigError naming the first variable that is missing or wrong."""
@@ -110,7 +118,7 @@ class Config:
             s3_endpoint_url=env.url("S3_ENDPOINT_URL"),
             s3_access_key=env.text("S3_ACCESS_KEY", **keys),
             s3_secret_key=env.text("S3_SECRET_KEY", **keys),
-            s3_bucket=env.text("S3_BUCKET", "posthorn"),
+            s3_bucket=env.matching("S3_BUCKET", "posthorn", BUCKET, "the name of a bucket: 3 to 63 of a-z, 0-9, . and -"),
             s3_region=env.text("S3_REGION", "us-east-1"),
             s3_public_url=env.url("S3_PUBLIC_URL", None) or base_url + FILES,
             s3_upload_url=env.url("S3_UPLOAD_URL", None),
@@ -139,10 +147,10 @@ class Config:
             caption_timeout=env.number("POSTHORN_CAPTION_TIMEOUT", 30, most=CAPTION_TIMEOUT),
             caption_headers=env.headers("POSTHORN_CAPTION_HEADERS"),
             caption_daily_tokens=env.number("POSTHORN_CAPTION_DAILY_TOKENS", None, most=10**12),
-            api_processes=env.number("POSTHORN_API_PROCESSES", 2),
-            api_connections=env.number("POSTHORN_API_CONNECTIONS", 20),
-            worker_threads=env.number("POSTHORN_WORKER_THREADS", 64),
-            metrics_host=env.text("POSTHORN_METRICS_HOST", "127.0.0.1"),
+            api_processes=env.number("POSTHORN_API_PROCESSES", 2, most=256),
+            api_connections=env.number("POSTHORN_API_CONNECTIONS", 20, most=1_000),
+            worker_threads=env.number("POSTHORN_WORKER_THREADS", 64, most=1_000),
+            metrics_host=env.matching("POSTHORN_METRICS_HOST", "127.0.0.1", HOST, "an address or a name of this machine"),
             metrics_port=env.number("POSTHORN_METRICS_PORT", None, most=65_535),
             api_metrics_port=env.port("POSTHORN_API_METRICS_PORT", unlike="POSTHORN_METRICS_PORT"),
             api_figures=env.path(FIGURES),
@@ -213,9 +221,15 @@ class _Env:
         value = self.text(name, default)
         if value is default:
             return default
-        if not value.isascii() or not value.isdigit() or not least <= int(value) <= most:
+        if not re.fullmatch("[0-9]{1,18}", value) or not least <= int(value) <= most:
             raise ConfigError(f"{name} must be a whole number from {least} to {most}")
         return int(value)
+
+    def matching(self, name, default, pattern, what):
+        value = self.text(name, default)
+        if not pattern.fullmatch(value):
+            raise ConfigError(f"{name} must be {what}")
+        return value
 
     def path(self, name):
         value = self.text(name, None)
@@ -230,7 +244,7 @@ class _Env:
 
     def one_of(self, name, choices):
         """The first is the default."""
-        value = self.text(name, choices[0])
+        value = self.text(name, choices[0]).lower()
         if value not in choices:
             raise ConfigError(f"{name} must be one of {', '.join(choices)}")
         return value
@@ -250,6 +264,8 @@ class _Env:
         url = value and _parts(value)
         if value and (url is None or url.scheme not in ("http", "https") or not url.hostname):
             raise ConfigError(f"{name} must be an http or https address")
+        if value and (not value.isprintable() or re.search(r"[\s?#]", value)):
+            raise ConfigError(f"{name} must be an http or https address without blanks and query")
         return value and url._replace(netloc=_lowered(url)).geturl().rstrip("/")
 
     def origin(self, name, default):

@@ -28,7 +28,8 @@ CONTENT, TYPE = b"posthorn", "image/png"
 LISTING = b"<ListBucketResult"
 PAGE = "response-content-type=text/html"
 
-SETTINGS = "set it, or run this beside a running `posthorn up` with the same --data-dir"
+SETTINGS = "correct it: docs/configuration.md says what it may be"
+MISSING = "set it, or run this beside a running `posthorn up` with the same --data-dir"
 S3_SETTINGS = "look at S3_ENDPOINT_URL, S3_BUCKET, S3_REGION, S3_ADDRESSING and the keys"
 LAX = "take a store that checks signed headers (S3, R2, Ceph, SeaweedFS); Posthorn still checks each file before its use"
 PUBLIC = "see Files in docs/operations.md"
@@ -41,7 +42,7 @@ def findings(environ, data_dir: Path) -> Iterator[Finding]:
         objects = open_store(config)
         open_database(config, connections=2)
     except ConfigError as error:
-        yield Finding(False, str(error), SETTINGS)
+        yield Finding(False, str(error), MISSING if "is not set" in str(error) else SETTINGS)
         return
     yield Finding(True, "the settings can be read")
     yield from checkups.names(environ)

@@ -20,8 +20,8 @@ class Tracer:
     """What storage.tracing speaks to. The SDK reads OpenTelemetry's own variables for headers, sampling and the like."""
 
     def __init__(self, url: str, process: str):
-        provider = TracerProvider(resource=Resource.create({"service.name": f"posthorn-{process}"}))
-        provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=url + TRACES)))
+        provider = TracerProvider(resource=_resource(process))
+        provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=url.removesuffix(TRACES) + TRACES)))
         self._tracer = provider.get_tracer("posthorn")
 
     @contextmanager
@@ -50,3 +50,10 @@ class Tracer:
         carrier = {}
         W3C.inject(carrier)
         return carrier.get("traceparent")
+
+
+def _resource(process):
+    """What OpenTelemetry's variables say of us, and a name of our own where they give none."""
+    told = Resource.create()
+    named = not str(told.attributes["service.name"]).startswith("unknown_service")
+    return told if named else told.merge(Resource({"service.name": f"posthorn-{process}"}))

@@ -6,6 +6,7 @@ the port answers for all; when it ends, another takes the port.
 
 import errno
 import logging
+import math
 import os
 import re
 import shutil
@@ -25,6 +26,7 @@ from handlers.services import Services
 from platforms.metrics import QueueCollector
 
 PAUSE = 1.0         # seconds between two tries to get the port
+PATIENCE = 60.0     # seconds until the one before must have ended: it has 40
 GONE = "0"          # in the place of a process's number: what all those counted that are gone
 
 log = logging.getLogger("posthorn.metrics")
@@ -36,7 +38,7 @@ def serve_worker(config: Config, breakers) -> None:
         return
     for collector in (QueueCollector(breakers), Space()):
         REGISTRY.register(collector)
-    _serve(config.metrics_port, config.metrics_host, REGISTRY)
+    _serve(config.metrics_port, config.metrics_host, REGISTRY, patience=PATIENCE)
 
 
 def serve_api(services: Services) -> None:
@@ -47,23 +49,28 @@ def serve_api(services: Services) -> None:
     registry = CollectorRegistry()
     for collector in (Together(config.api_figures), Ready(services), Space()):
         registry.register(collector)
-    _serve(config.api_metrics_port, config.metrics_host, registry)
+    _serve(config.api_metrics_port, config.metrics_host, registry, patience=math.inf)
 
 
-def _serve(port, host, registry):
-    threading.Thread(target=_take, args=(port, host, registry), name="metrics", daemon=True).start()
+def _serve(port, host, registry, patience):
+    threading.Thread(target=_take, args=(port, host, registry, patience), name="metrics", daemon=True).start()
 
 
-def _take(port, host, registry):
-    """Takes the port as soon as it is free: one that is ending may have it, or one beside us that answers for us as well."""
-    told = False
+def _take(port, host, registry, patience):
+    """Takes the port as soon as it is free: one that is ending may have it, or one beside us that answers for us as well.
+
+    One that is still taken after `patience`, in seconds, is told of.
+    """
+    told, began = False, time.monotonic()
     while True:
         try:
             start_http_server(port, host, registry)
             return
         except OSError as error:
-            if error.errno != errno.EADDRINUSE and not told:
-                log.error("metrics cannot be asked for on %s port %d: %s", host, port, os.strerror(error.errno or 0))
+            late = error.errno != errno.EADDRINUSE or time.monotonic() - began >= patience
+            if late and not told:
+                # The numbers of a name that is not found are none of the system's errors.
+                log.error("metrics cannot be asked for on %s port %d: %s", host, port, error.strerror)
                 told = True
             time.sleep(PAUSE)
 

@@ -106,5 +106,6 @@ def command(host, port, tied):
         end_with_parent()
     share_arenas()
     config = Config.from_env(environment())
+    config.refuse_port(port)
     with figures(config) as folder:
         Api(config, host, port, folder).run()

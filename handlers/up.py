@@ -71,6 +71,7 @@ class Up:
         self.environ.setdefault("POSTHORN_BASE_URL", self.address)
         self._leave_settings()
         config = Config.from_env(self.environ)
+        config.refuse_port(self.port)
         open_database(config, connections=2)
         self.say("Preparing the database ...")
         migrate()

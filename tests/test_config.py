@@ -2,7 +2,7 @@
 
 import pytest
 
-from handlers.config import Config, ConfigError
+from handlers.config import Config, ConfigError, LogSettings
 from handlers.pages import sign_in
 from storage.secrets import new_key
 
@@ -29,6 +29,35 @@ def test_other_addresses_keep_their_paths_and_names(environ):
     given = {"S3_PUBLIC_URL": "https://CDN.example.com/Files/", "POSTHORN_CAPTION_URL": "http://Me:Pass@model.example/V1"}
     config = Config.from_env({**environ, **given})
     assert (config.s3_public_url, config.caption_url) == ("https://cdn.example.com/Files", "http://Me:Pass@model.example/V1")
+
+
+@pytest.mark.parametrize("name, value", [
+    ("S3_BUCKET", "Bad Bucket!!"), ("S3_BUCKET", "10.0.0.1"), ("S3_BUCKET", "a..b"), ("S3_BUCKET", "ab"),
+    ("S3_BUCKET", "a" * 64),
+    ("S3_ENDPOINT_URL", "https://s3.example.com   S3_REGION=eu"), ("S3_PUBLIC_URL", "https://x.example/media?x=1#y"),
+    ("S3_UPLOAD_URL", "https://x.example/#"), ("POSTHORN_OTLP_URL", "http://x.example/\udcff"),
+    ("POSTHORN_METRICS_HOST", "not a host"), ("POSTHORN_METRICS_HOST", "http://x"),
+    ("POSTHORN_API_PROCESSES", "1000000"), ("POSTHORN_API_PROCESSES", "9" * 5000), ("POSTHORN_WORKER_THREADS", "1001")])
+def test_nonsense_is_refused_with_the_name_of_the_setting_alone(environ, name, value):
+    with pytest.raises(ConfigError, match=f"^{name} must be ") as refusal:
+        Config.from_env({**environ, name: value})
+    assert value not in str(refusal.value)
+
+
+@pytest.mark.parametrize("name, value", [("S3_BUCKET", "a-b--c.d1"), ("POSTHORN_METRICS_HOST", "::"),
+                                         ("POSTHORN_METRICS_HOST", "0.0.0.0"),
+                                         ("POSTHORN_METRICS_HOST", "worker-1.internal"), ("POSTHORN_LOG_LEVEL", "INFO")])
+def test_what_makes_sense_is_taken(environ, name, value):
+    Config.from_env({**environ, name: value})
+    LogSettings.from_env({**environ, name: value})
+
+
+@pytest.mark.parametrize("name", ["POSTHORN_METRICS_PORT", "POSTHORN_API_METRICS_PORT"])
+def test_metrics_are_not_answered_on_the_port_of_the_api(environ, name):
+    config = Config.from_env({**environ, name: "8080"})
+    config.refuse_port(8081)
+    with pytest.raises(ConfigError, match=f"--port and {name} must be two ports"):
+        config.refuse_port(8080)
 
 
 def test_keys_come_from_a_file_as_well(environ, tmp_path):

@@ -3,6 +3,7 @@
 import io
 import os
 import signal
+import socket
 import tempfile
 import threading
 import time
@@ -13,7 +14,7 @@ import psutil
 import pytest
 from prometheus_client import REGISTRY
 
-from handlers import readiness
+from handlers import readiness, scrapes
 from handlers.config import Config, ConfigError
 from handlers.figures import FigureFile
 from handlers.scrapes import Together
@@ -86,7 +87,8 @@ def test_all_processes_are_counted_together_and_nothing_is_lost_with_one_of_them
 
 
 FULL = Path("/dev/full")        # takes nothing, as a disk without room
-NAMES = [f'["x", "x_total", {{"of": "{number}"}}, "{"help" * 20}"]' for number in range(1000)]      # more than one page of figures
+# More than one page of figures.
+NAMES = [f'["x", "x_total", {{"of": "{number}"}}, "{"help" * 20}"]' for number in range(1000)]
 
 
 def test_without_room_figures_are_counted_in_memory_and_told_again_once_there_is_some(tmp_path, caplog, monkeypatch):
@@ -124,14 +126,16 @@ def test_a_scrape_does_not_wait_for_what_hangs(monkeypatch):
     monkeypatch.setattr(asking, "SECONDS", 0.05)
     monkeypatch.setattr(metrics, "_health", hanging.wait)
     monkeypatch.setattr(readiness, "_queue", hanging.wait)
-    worker, api = metrics.QueueCollector(SimpleNamespace(open=lambda: {})), readiness.Readiness(SimpleNamespace(ready=hanging.wait))
+    store = SimpleNamespace(ready=hanging.wait)
+    worker, api = metrics.QueueCollector(SimpleNamespace(open=dict)), readiness.Readiness(store)
     for _ in range(2):
-        assert [family.name for family in worker.collect()] == ["posthorn_breaker_open_seconds"] and api() == {"database": False}
+        assert [family.name for family in worker.collect()] == ["posthorn_breaker_open_seconds"]
+        assert api() == {"database": False}
     assert len([thread for thread in threading.enumerate() if thread.name == "asking"]) == 2       # one for each, however often
     monkeypatch.setattr(readiness, "_queue", lambda: answer)
-    assert readiness.Readiness(SimpleNamespace(ready=hanging.wait))() == {"database": True, "store": False, "publisher": True}
+    assert readiness.Readiness(store)() == {"database": True, "store": False, "publisher": True}
     hanging.set()
-    assert readiness.Readiness(SimpleNamespace(ready=hanging.wait))()["store"] is True
+    assert readiness.Readiness(store)()["store"] is True
 
 
 def test_requests_go_by_names_that_we_know(environ):
@@ -159,6 +163,22 @@ def test_requests_go_by_names_that_we_know(environ):
 def test_both_ports_on_one_machine_are_two(environ):
     with pytest.raises(ConfigError, match="POSTHORN_API_METRICS_PORT and POSTHORN_METRICS_PORT must be two ports"):
         Config.from_env({**environ, "POSTHORN_API_METRICS_PORT": "9100", "POSTHORN_METRICS_PORT": "9100"})
+
+
+def test_a_port_that_somebody_else_keeps_is_told_once(monkeypatch, caplog):
+    class Enough(Exception):
+        pass
+
+    pauses = iter([None, None, Enough()])
+
+    def pause(_):
+        if (what := next(pauses)) is not None:
+            raise what
+
+    monkeypatch.setattr(scrapes.time, "sleep", pause)
+    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(Enough):
+        scrapes._take(taken.getsockname()[1], "127.0.0.1", REGISTRY, 0)
+    assert caplog.text.count("metrics cannot be asked for") == caplog.text.count("Address already in use") == 1
 
 
 def test_without_a_place_for_the_figures_the_setting_is_named(environ, monkeypatch):

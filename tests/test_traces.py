@@ -10,6 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from handlers import otel
 from storage import tracing
 from tests.links import serving
 from tests.service import ROOT, Member, Process, start_api
@@ -148,6 +149,12 @@ def test_without_the_packages_the_service_works_and_says_what_is_missing(environ
     settings = {**environ, "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9"}
     done = subprocess.run([sys.executable, "-c", code], env=settings, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
     assert "pip install '.[otel]' in a clone" in done.stderr
+
+
+def test_the_variables_of_opentelemetry_name_the_service(monkeypatch):
+    assert otel._resource("api").attributes["service.name"] == "posthorn-api"
+    monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "service.name=ours,deployment.environment=x")
+    assert otel._resource("api").attributes["service.name"] == "ours"
 
 
 def test_switched_off_a_span_is_nothing():

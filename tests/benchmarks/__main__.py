@@ -15,6 +15,8 @@ PARTS = {"api": lambda: api.run(rounds=3, seconds=1.5), "delivery": lambda: deli
 
 def main(chosen):
     """Runs them; returns the exit status."""
+    if unknown := set(chosen) - set(PARTS):
+        raise SystemExit(f"no part is named {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
     for name in chosen or PARTS:
         print(f"\n{name}", flush=True)
         PARTS[name]()
