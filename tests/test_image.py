@@ -137,6 +137,11 @@ def test_every_service_is_confined(name):
     assert all(volume.partition(":")[0] in yaml.safe_load(COMPOSE)["volumes"] for volume in service.get("volumes", ()))
 
 
+def test_the_store_is_reached_by_what_is_ours_alone():
+    assert {name: service.get("networks", ["default"]) for name, service in SERVICES.items()} == {
+        **dict.fromkeys(OURS, ["default", "store"]), "database": ["default"], "store": ["store"]}
+
+
 def test_nothing_starts_before_what_it_needs_and_nothing_is_killed_while_it_sends():
     assert {name: SERVICES[name].get("depends_on") for name in SERVICES} == {
         "api": {"migrate": {"condition": "service_completed_successfully"}},
