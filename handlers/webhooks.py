@@ -8,7 +8,7 @@ from handlers.responses import ok
 from storage import audit, deliveries
 from storage.database import database
 from storage.fetch import Refused
-from storage.webhooks import TooMany, Webhook
+from storage.webhooks import TooMany, TwoSecrets, Webhook
 
 LIMIT = 20      # webhooks of a team in one mode
 
@@ -59,12 +59,17 @@ def delete_webhook(caller, id_):
     return ok(webhook.to_dict())
 
 
-def rotate_webhook_secret(caller, id_, services, keep):
-    """POST /v1/webhooks/{id}/rotate-secret: the secret before signs as well for a day."""
+def rotate_webhook_secret(caller, id_, body, services, keep):
+    """POST /v1/webhooks/{id}/rotate-secret: the secret before signs as well for a day, or no more."""
+    end_previous = (body or {}).get("endPrevious", False)
     with database.atomic():
-        webhook, secret = _webhook(caller, id_).rotate(services.vault)
+        try:
+            webhook, secret = _webhook(caller, id_).rotate(services.vault, end_previous=end_previous)
+        except TwoSecrets:
+            raise InvalidState("the secret was rotated within the last 24 hours, and receivers may still have the one before; "
+                               "`endPrevious` ends that") from None
         _there(webhook)
-        _record(caller, "webhook.secret_rotated", webhook)
+        _record(caller, "webhook.secret_rotated", webhook, endPrevious=end_previous or None)
         return keep(_told(webhook, secret, status=200))
 
 

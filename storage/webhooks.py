@@ -28,6 +28,10 @@ class TooMany(Exception):
     """The team has as many webhooks as it may have."""
 
 
+class TwoSecrets(Exception):
+    """The webhook was given a new secret within OVERLAP: the one before, which receivers may have, still signs."""
+
+
 class Webhook(Owned):
     """An address that is told of events. Its secrets are sealed (storage.secrets); they leave the database only to sign."""
 
@@ -90,11 +94,21 @@ class Webhook(Owned):
                 ring(BELL_WORD)
         return row
 
-    def rotate(self, vault: Vault):
-        """Gives it a new secret, and the present one signs beside it for OVERLAP; returns the row then, and the secret."""
+    def rotate(self, vault: Vault, *, end_previous: bool = False):
+        """Gives it a new secret; returns the row then (None: it is gone), and the secret.
+
+        The present one signs beside it for OVERLAP, or no more. Raises TwoSecrets where one signs beside the present one.
+        """
         secret = _new_secret()
-        row = self._write(secret=vault.seal(owner(self.team_id, self.id), {"secret": secret}), previous_secret=Webhook.secret,
-                          previous_until=fn.clock_timestamp() + Value(OVERLAP, converter=False))
+        sealed = vault.seal(owner(self.team_id, self.id), {"secret": secret})
+        if end_previous:
+            return self._write(secret=sealed, previous_secret=None, previous_until=None), secret
+        with database.atomic():
+            until = Webhook.select(Webhook.previous_until > fn.clock_timestamp()).where(Webhook.id == self.id)
+            if until.for_update("FOR NO KEY UPDATE").scalar():
+                raise TwoSecrets
+            row = self._write(secret=sealed, previous_secret=Webhook.secret,
+                              previous_until=fn.clock_timestamp() + Value(OVERLAP, converter=False))
         return row, secret
 
     def remove(self) -> bool:

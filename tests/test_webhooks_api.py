@@ -180,6 +180,16 @@ def test_a_new_secret(member, connection):
     assert answer.status == 200 and SECRET.fullmatch(answer.data["secret"]) and answer.data["secret"] != first["secret"]
     kept = {name: value for name, value in answer.data.items() if name not in ("secret", "updatedAt")}
     assert kept == {name: first[name] for name in kept} and kept.keys() == first.keys() - {"secret", "updatedAt"}
+    rows = Webhook.select(Webhook.secret, Webhook.previous_secret).where(Webhook.id == first["id"])
+    [before] = rows.tuples()
+    refused = member.test.post(f"/v1/webhooks/{first['id']}/rotate-secret", {})     # by whom the first answer did not reach
+    assert (refused.status, refused.code) == (409, "invalid_state") and "endPrevious" in refused.raw.decode()
+    assert [bytes(one) for one in rows.tuples()[0]] == [bytes(one) for one in before]
+    leaked = member.test.post(f"/v1/webhooks/{first['id']}/rotate-secret", {"endPrevious": True})
+    assert leaked.status == 200 and leaked.data["secret"] != answer.data["secret"]
+    assert Webhook.get_by_id(first["id"]).previous_secret is None
+    assert acts(member)[1:] == [("webhook.secret_rotated", {}), ("webhook.secret_rotated", {"endPrevious": True})]
+    assert member.test.post(f"/v1/webhooks/{first['id']}/rotate-secret", None).status == 200
 
 
 @pytest.mark.parametrize("path, body", [("", HOOK), ("/{}/rotate-secret", None)], ids=["made", "rotated"])
