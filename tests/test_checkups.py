@@ -238,7 +238,8 @@ def test_scripts_get_json_and_nobody_a_secret(environ):
     canaries = {"S3_SECRET_KEY": "canary-s3-secret", "POSTHORN_CAPTION_KEY": "canary-caption", "POSTHORN_CAPTION_MODEL": "m",
                 "POSTHORN_CAPTION_URL": f"http://127.0.0.1:{free_port()}/v1", "POSTHORN_SECRET_KEYS": "canary-sealing-key",
                 "POSTHORN_CAPTION_HEADERS": '{"x-key": "canary-header"}', "POSTHORN_TIKTOK_CLIENT_SECRET": "canary-app",
-                "DATABASE_URL": "postgresql://ann:canary-password@127.0.0.1:1/x", "POSTHORN_OOPS": "canary-oops"}
+                "DATABASE_URL": "postgresql://ann:canary-password@127.0.0.1:1/x", "POSTHORN_OOPS": "canary-oops",
+                "PROMETHEUS_MULTIPROC_DIR": "/nowhere"}       # of somebody else
     done = subprocess.run([sys.executable, "-m", "handlers", "doctor", "--json"], env=environ | canaries, cwd=ROOT,
                           capture_output=True, text=True, timeout=60)
     assert done.returncode == 1 and "canary" not in done.stdout + done.stderr

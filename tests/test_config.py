@@ -1,7 +1,11 @@
 """Settings as people write them."""
 
-import pytest
+from unittest.mock import Mock
 
+import pytest
+from click.testing import CliRunner
+
+from handlers import serve
 from handlers.config import Config, ConfigError, LogSettings
 from handlers.pages import sign_in
 from storage.secrets import new_key
@@ -53,11 +57,12 @@ def test_what_makes_sense_is_taken(environ, name, value):
 
 
 @pytest.mark.parametrize("name", ["POSTHORN_METRICS_PORT", "POSTHORN_API_METRICS_PORT"])
-def test_metrics_are_not_answered_on_the_port_of_the_api(environ, name):
-    config = Config.from_env({**environ, name: "8080"})
-    config.refuse_port(8081)
-    with pytest.raises(ConfigError, match=f"--port and {name} must be two ports"):
-        config.refuse_port(8080)
+def test_metrics_are_not_answered_on_the_port_of_the_api(environ, monkeypatch, name):
+    monkeypatch.setattr(serve, "share_arenas", lambda: None)
+    monkeypatch.setattr(serve, "Api", Mock())
+    for port, served in (("8080", False), ("8081", True)):
+        said = CliRunner().invoke(serve.command, ["--port", port], env={**environ, name: "8080"}).exception
+        assert serve.Api.called == served and (said is None if served else f"--port and {name} must be two ports" == str(said))
 
 
 def test_keys_come_from_a_file_as_well(environ, tmp_path):
