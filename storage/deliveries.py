@@ -18,6 +18,7 @@ from storage.models import Account, Owned, wire_time
 from storage.posts import Target, operation
 from storage.webhooks import BELL_WORD, Webhook
 
+MOST_REPLAYED = 10_000              # deliveries by one request, which it is waited for
 MOST_ATTEMPTS = 100                 # of one delivery that are shown, the last ones
 WINDOW = timedelta(hours=24)        # in which attempts are made
 PUT_OFF = timedelta(days=7)         # for which it waits at most until a fault of ours is mended
@@ -118,6 +119,10 @@ SELECT (SELECT count(*) FROM deliveries JOIN webhooks ON webhooks.id = webhook_i
 """
 
 
+class TooManyAtOnce(Exception):
+    """More than MOST_REPLAYED deliveries would be sent again."""
+
+
 class Delivery(Owned):
     """One event for one webhook; its id is the `webhook-id` of every attempt."""
 
@@ -190,12 +195,15 @@ def replay(webhook: Webhook, delivery_id: str) -> Delivery | None:
 def replay_all(webhook: Webhook, from_: datetime, to: datetime | None, status: str | None) -> int:
     """Sends all events again that were written from `from_` to before `to`, all or those with this `status`; returns how many.
 
-    What is pending is on its way already, and does not count.
+    What is pending is on its way already, and does not count. Raises TooManyAtOnce, and then nothing is sent again.
     """
     rules = [Delivery.created_at < to] if to else []
     rules += [Delivery.status == status] if status else []
     rules += [Delivery.webhook_id == webhook.id, Delivery.created_at >= from_, Delivery.status != "pending"]
-    count = Delivery.update(_again()).where(*rules).execute()
+    ids = [row[0] for row in Delivery.select(Delivery.id).where(*rules).limit(MOST_REPLAYED + 1).tuples()]
+    if len(ids) > MOST_REPLAYED:
+        raise TooManyAtOnce
+    count = Delivery.update(_again()).where(Delivery.id.in_(ids), Delivery.status != "pending").execute()
     ring(BELL_WORD)
     return count
 

@@ -304,6 +304,18 @@ def test_the_events_of_a_time_again(member, hook):
     assert member.test.post(f"{hook}/replay", {"from": "2026-02-30T12:00:00Z"}).rules == [("/from", "format")]
 
 
+def test_one_request_sends_no_more_than_ten_thousand_again(member, hook):
+    database.execute_sql("INSERT INTO deliveries (team_id, mode, webhook_id, type, subject_id, snapshot, status, next_at) "
+                         "SELECT team_id, mode, id, 'post.failed', n, '{}', 'failed', NULL FROM webhooks, "
+                         "generate_series(1, 10001) AS n WHERE id = %s", (hook.rpartition("/")[2],))
+    since = {"from": "2026-01-01T00:00:00Z", "status": "failed"}
+    answer = member.test.post(f"{hook}/replay", since)
+    assert (answer.status, answer.code) == (409, "invalid_state") and "10000" in answer.raw.decode()
+    member.test.post(f"{hook}/deliveries/{ids(member.test.get(f'{hook}/deliveries?limit=1'))[0]}/replay", None)
+    assert member.test.post(f"{hook}/replay", since).data == {"deliveries": 10_000}
+    member.test.delete(hook)
+
+
 def test_who_is_enabled_again_gives_up_what_is_too_old_and_nobody_elses(member, hook):
     other = f"/v1/webhooks/{made(member.test)['id']}"
     rows = [sent(member, path, "pending") for path in (hook, other)]
