@@ -99,8 +99,8 @@ def replay_deliveries(caller, id_, body, keep):
         try:
             number = deliveries.replay_all(webhook, since, until, body.get("status"))
         except deliveries.TooManyAtOnce:
-            raise InvalidState(f"that time has more than {deliveries.MOST_REPLAYED} events, which is all that one request sends "
-                               "again: ask for parts of it") from None
+            raise InvalidState(f"that time has more than {deliveries.MOST_REPLAYED} events, which is all that one request "
+                               "sends again: ask for parts of it") from None
         _record(caller, "webhook.replayed", webhook, deliveries=number)
         return keep(ok({"deliveries": number}, status=202))
 

@@ -62,9 +62,9 @@ RETURNING targets.id, targets.team_id, targets.mode, targets.platform, targets.p
     request_id, traceparent, account_status, host, platform_id, username, credentials
 """
 
-# A target that was being prepared starts over from its receipt; one that was being sent may be public. What workers die of again
-# and again comes back later each time, and by chance: so it does not take the same others with it. What a living worker could not
-# keep since somebody held it is still its own. What is held at this moment is swept another time: hearts do this.
+# A target that was being prepared starts over from its receipt; one that was being sent may be public. What workers die of
+# again and again comes back later each time, and by chance: so it does not take the same others with it. What a living worker
+# could not keep since somebody held it is still its own. What is held at this moment is swept another time: hearts do this.
 SWEEP = """
 SET LOCAL lock_timeout = '500ms';
 WITH lost AS (

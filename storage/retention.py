@@ -48,7 +48,8 @@ ENDED = (
                                 WHERE a.id = t.oauth_client_id AND a.revoked_at < now() - interval '1 day'))"""),
     # Its attempts go with it. Where nothing was removed, deliveries are not looked at.
     ("deliveries", """id = ANY (ARRAY(SELECT d.id FROM webhooks AS w
-        CROSS JOIN LATERAL (SELECT id FROM deliveries WHERE webhook_id = w.id LIMIT %(batch)s) AS d WHERE w.status = 'removed'))"""),
+        CROSS JOIN LATERAL (SELECT id FROM deliveries WHERE webhook_id = w.id LIMIT %(batch)s) AS d
+        WHERE w.status = 'removed'))"""),
     ("webhooks", "status = 'removed' AND NOT EXISTS (SELECT FROM deliveries AS d WHERE d.webhook_id = t.id)"),
     # One that was asked for again is sent first.
     ("deliveries", "created_at < now() - %(webhooks)s AND (status <> 'pending' OR ends_at < now() - interval '1 day')"),
