@@ -59,7 +59,7 @@ def test_a_crash_tells_its_request_id_alone(app, member, monkeypatch, caplog, la
         raise error(SECRET)
 
     monkeypatch.setattr(layer, crash)
-    caplog.handler.setFormatter(formatter(LogSettings.from_env({"POSTHORN_LOG_FORMAT": "json"})))
+    monkeypatch.setattr(caplog.handler, "formatter", formatter(LogSettings.from_env({"POSTHORN_LOG_FORMAT": "json"})))
     answer = ask(app, "GET" if path.startswith("/media") else "POST", path, member.key(), **{"idempotency-key": "once"})
     assert refused(answer, 500, "internal_error")
     assert not any(word in answer.raw for word in (b"team_", b"10.0", b"srv", b".py"))
