@@ -28,14 +28,15 @@ READS = ("/v1/health", "/v1/posts?limit=20", "/v1/platforms", "/v1/accounts", "/
 class Receiver(ThreadingHTTPServer):
     """Takes events until closed: `came` has of each id how often it came, `posts` the ids of the posts that are out.
 
-    Every thirtieth request is refused, and has to come again.
+    Every thirtieth request is refused, and its event has to come again; no event is refused twice, since it would be 5 minutes
+    until the third attempt, and 30 until the fourth.
     """
 
     daemon_threads, request_queue_size = True, 128
 
     def __init__(self):
         super().__init__(("127.0.0.1", 0), _Event)
-        self.came, self.posts, self.requests = Counter(), set(), count(1)
+        self.came, self.posts, self.requests, self.refused = Counter(), set(), count(1), set()
         self.url = f"http://127.0.0.1:{self.server_address[1]}/"
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
@@ -43,9 +44,12 @@ class Receiver(ThreadingHTTPServer):
 class _Event(BaseHTTPRequestHandler):
     def do_POST(self):
         event = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        refused = next(self.server.requests) % 30 == 0
-        if not refused:
-            self.server.came[self.headers["webhook-id"]] += 1
+        event_id = self.headers["webhook-id"]
+        refused = next(self.server.requests) % 30 == 0 and event_id not in self.server.refused
+        if refused:
+            self.server.refused.add(event_id)
+        else:
+            self.server.came[event_id] += 1
             self.server.posts.add(event["data"]["id"])
         self.send_response(500 if refused else 204)
         self.end_headers()
