@@ -13,7 +13,7 @@ import warnings
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
-from traceback import extract_tb
+from traceback import walk_tb
 
 import orjson
 
@@ -120,7 +120,7 @@ def _chain(error):
     found = []
     while error is not None:
         kind = f"{type(error).__module__}.{type(error).__qualname__}"
-        found.insert(0, (kind + _spoken(error), [_place(frame) for frame in extract_tb(error.__traceback__)]))
+        found.insert(0, (kind + _spoken(error), [_place(*step) for step in walk_tb(error.__traceback__)]))
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     return found
 
@@ -134,9 +134,10 @@ def _spoken(error):
     return ""
 
 
-def _place(frame):
-    path = Path(frame.filename)
-    return f"{path.relative_to(ROOT) if path.is_relative_to(ROOT) else path}:{frame.lineno} in {frame.name}"
+def _place(frame, line):
+    # Not by traceback.extract_tb, which reads the files of all these places, and keeps them in memory for ever.
+    path = Path(frame.f_code.co_filename)
+    return f"{path.relative_to(ROOT) if path.is_relative_to(ROOT) else path}:{line} in {frame.f_code.co_name}"
 
 
 def _escape(match):

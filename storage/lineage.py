@@ -12,13 +12,13 @@ import io
 import logging
 import re
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from psycopg2.extras import Json
 
 from storage import audit
 from storage.database import database, with_connection
-from storage.objects import Objects, StoreUnavailable
+from storage.objects import Objects
 from storage.queue import CLAIM_LOCK
 
 PREFIX = "posthorn-lineage-"        # of objects whose names say how far the journal has come; they are empty but for a byte
