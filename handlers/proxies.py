@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Iterable
+from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
 from starlette.datastructures import Headers
@@ -20,7 +21,7 @@ class Proxies:
         self.app, self.trusted, self._told = app, tuple(trusted), False
 
     async def __call__(self, scope, receive, send):
-        peer = _address(scope["client"][0]) if scope["type"] == "http" and scope.get("client") else None
+        peer = _peer(scope["client"][0]) if scope["type"] == "http" and scope.get("client") else None
         if peer is not None:
             scope = {**scope, "client": (str(self._origin(peer, Headers(scope=scope).getlist(FORWARDED))), 0)}
         await self.app(scope, receive, send)
@@ -60,3 +61,7 @@ def _address(text):
     except ValueError:
         return None
     return address.ipv4_mapped or address if isinstance(address, IPv6Address) else address
+
+
+# The same few are at the other end of all connections. What a header says is not kept: it may be long, and anything.
+_peer = lru_cache(1000)(_address)
