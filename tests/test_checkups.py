@@ -20,10 +20,10 @@ from platforms.registry import PLATFORMS
 from storage.database import database, later_migrations
 from storage.secrets import new_key
 from tests.delivery import address, desk, whole_desk  # fixtures
+from tests.odd_stores import serving
 from tests.service import ROOT, free_port
 from tests.standins.chat import KEY, MODEL, ChatServer
 from tests.standins.server import HOST
-from tests.test_objects import serving
 
 NETWORKS = ("linkedin", "twitter", "tiktok", "pinterest", "youtube", "gbp")
 

@@ -14,9 +14,9 @@ from storage.database import database, with_connection
 from storage.objects import Objects
 from storage.queue import health
 from tests.links import serving
+from tests.odd_stores import Careless, Refusing, serving as serving_store
 from tests.service import ROOT
 from tests.stage import eventually
-from tests.test_objects import Careless, Refusing, serving as serving_store
 
 PRIVATE = "doctors"     # a bucket
 

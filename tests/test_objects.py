@@ -3,14 +3,10 @@
 import gzip
 import hashlib
 import io
-import socket
-import threading
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from http.client import HTTPConnection
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
 from uuid import uuid4
 
@@ -19,9 +15,9 @@ import pytest
 
 from storage.objects import ObjectInfo, Objects, StoreUnavailable
 from storage.presign import presign_put
+from tests.odd_stores import SECRET
 
 MB = 1_048_576
-SECRET = "the-secret-key-of-nobody"
 
 
 @pytest.fixture(scope="module")
@@ -299,99 +295,7 @@ def test_everybody_does_nothing_else(objects, store_address, key, method, path):
     assert objects.stat(key).bytes == 10 and objects.ready()
 
 
-# Stores that are not as they should be
-
-class Careless(BaseHTTPRequestHandler):
-    """A store that takes everything, but no CORS rules."""
-
-    def answer(self):
-        self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        self.send_response(501 if self.path.endswith("?cors=") else 200)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    do_HEAD = do_PUT = do_DELETE = answer
-
-    def log_message(self, *_):
-        pass
-
-
-class Open(Careless):
-    """The same, which admits the pages of `origin` all by itself."""
-
-    origin, preflight, telling = "*", 204, ("OPTIONS", "PUT")
-
-    def end_headers(self):
-        if self.command in self.telling:
-            self.send_header("Access-Control-Allow-Origin", self.origin)
-            self.send_header("Access-Control-Allow-Methods", "GET, PUT")
-        super().end_headers()
-
-    def do_OPTIONS(self):
-        self.send_response(self.preflight)
-        self.end_headers()
-
-
-class Old(Careless):
-    """A store that knows no conditions, as Swift 2.30 and Backblaze B2 are."""
-
-    def do_PUT(self):
-        self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        self.send_response(501 if "If-None-Match" in self.headers else 200)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-
-class Refusing(Careless):
-    """A store that refuses what is signed in the URL."""
-
-    def do_PUT(self):
-        self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        self.send_response(403 if "X-Amz-Signature" in self.path else 200)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-
-@contextmanager
-def serving(handler):
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield Objects(f"http://127.0.0.1:{server.server_port}", "key", SECRET, "media")
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
-
-
-def test_prepare_tells_what_a_careless_store_does_not_do():
-    with serving(Careless) as objects:
-        cors, again, size, kind, beside = objects.prepare()
-    assert "CORS" in cors and "replaced" in again and "larger than declared" in size and "another type" in kind
-    assert "beside it" in beside
-
-
-def test_a_store_that_was_told_by_others_whom_to_admit_needs_no_rules_of_ours():
-    with serving(Open) as objects:
-        assert objects.admits_pages() and not any("CORS" in sentence for sentence in objects.prepare())
-
-
-@pytest.mark.parametrize("change", [{"origin": "https://other.example"}, {"preflight": 403}, {"telling": ("OPTIONS",)}])
-def test_pages_that_are_not_admitted_all_the_way(change):
-    with serving(type("Closed", (Open,), change)) as objects:
-        assert not objects.admits_pages() and "CORS" in objects.prepare()[0]
-
-
-def test_prepare_fails_where_nothing_can_be_uploaded():
-    with serving(Refusing) as objects, pytest.raises(StoreUnavailable, match="refuses uploads"):
-        objects.prepare()
-
-
-def test_prepare_fails_where_one_upload_could_replace_another_for_want_of_conditions():
-    with serving(Old) as objects, pytest.raises(StoreUnavailable, match="knows no If-None-Match"):
-        objects.prepare()
-
+# Preparing, and what is refused
 
 def test_prepare_makes_the_bucket_and_leaves_no_object(store_address):
     at = store_address
@@ -401,77 +305,6 @@ def test_prepare_makes_the_bucket_and_leaves_no_object(store_address):
     assert (objects.prepare(), objects.prepare(), objects.ready(), list(objects.list())) == ([], [], True, [])
     put(objects, "t/a")
     assert ask("GET", objects.public_url("t/a"))[0] == 403      # who may read a bucket of theirs is for its owner to say
-
-
-@contextmanager
-def answering(text):
-    """A store that answers whatever it is asked with these bytes, and hangs up once the asker has."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        def loop():
-            while True:
-                try:
-                    connection, _ = server.accept()
-                except OSError:
-                    return
-                with connection, suppress(OSError):
-                    connection.settimeout(10)
-                    connection.recv(65_536)
-                    connection.sendall(text)
-                    connection.shutdown(socket.SHUT_WR)
-                    # A socket closed with bytes unread is reset, and the reset can overtake the answer.
-                    while connection.recv(65_536):
-                        pass
-        thread = threading.Thread(target=loop)
-        thread.start()
-        try:
-            yield Objects(f"http://127.0.0.1:{server.getsockname()[1]}", "key", SECRET, "media")
-        finally:
-            server.shutdown(socket.SHUT_RDWR)
-            thread.join()
-
-
-def read(objects):
-    with objects.open("t/a") as file:
-        return file.read()
-
-
-PAGE = b"HTTP/1.1 %s\r\nContent-Type: text/html\r\nContent-Length: 13\r\nConnection: close\r\n\r\n<h1>Hello<h1>"
-HALF = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\nConnection: close\r\n\r\nonly this"
-DENIED = (b"HTTP/1.1 403 Forbidden\r\nContent-Type: application/xml\r\nConnection: close\r\n\r\n"
-          b"<Error><Code>AccessDenied</Code><Message>no</Message></Error>")
-FULL = (b"HTTP/1.1 507 x\r\nContent-Type: application/xml\r\nConnection: close\r\n\r\n"
-        b"<Error><Code>InternalError</Code><Message>no</Message></Error>")
-
-
-@pytest.mark.parametrize("text, act, sentence", [
-    pytest.param(b"", lambda at: at.stat("t/a"), "cannot be reached", id="hangs up"),
-    pytest.param(b"220 mail.example ESMTP\r\n", lambda at: at.stat("t/a"), "cannot be reached", id="no HTTP"),
-    pytest.param(PAGE % b"200 OK", lambda at: list(at.list()), "does not speak S3", id="a page"),
-    pytest.param(PAGE % b"503 Busy", lambda at: put(at, "t/a"), "does not speak S3", id="an error page"),
-    pytest.param(PAGE % b"404 No", read, "does not speak S3", id="a page that is not there"),
-    pytest.param(HALF, read, "broke off", id="half an object"),
-    pytest.param(HALF, lambda at: at.fetch_to("t/a", io.BytesIO()), "broke off", id="half a copy"),
-    pytest.param(DENIED, read, "refused (AccessDenied)", id="no permission to read"),
-    pytest.param(DENIED, lambda at: at.delete("t/a"), "refused (AccessDenied)", id="no permission to delete"),
-    pytest.param(DENIED, lambda at: at.prepare(), "refused (AccessDenied)", id="no permission to look at the bucket"),
-    pytest.param(FULL, lambda at: put(at, "t/a"), "refused (InternalError)", id="full"),
-])
-def test_every_failure_is_one_sentence(text, act, sentence):
-    with answering(text) as objects:
-        with pytest.raises(StoreUnavailable) as caught:
-            act(objects)
-    assert sentence in str(caught.value) and "\n" not in str(caught.value)
-    assert SECRET not in str(caught.value) + repr(caught.value.__cause__) + repr(objects)
-
-
-def test_nobody_there():
-    with socket.socket() as nobody:
-        nobody.bind(("127.0.0.1", 0))
-        objects = Objects(f"http://127.0.0.1:{nobody.getsockname()[1]}", "key", SECRET, "media")
-        assert not objects.ready()
-        for act in (lambda: objects.stat("t/a"), lambda: put(objects, "t/a"), lambda: list(objects.list()), objects.prepare):
-            with pytest.raises(StoreUnavailable, match="cannot be reached"):
-                act()
 
 
 def test_wrong_keys(store_address):
