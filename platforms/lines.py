@@ -4,7 +4,6 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 LEASE = timedelta(seconds=3)    # what a dead worker had is taken over when this and a heartbeat have passed: within 5 s
@@ -28,7 +27,6 @@ class Line:
         `expired` are Prometheus counters.
         """
         self.word, self.held, self.claimed_at = word, {}, None      # the jobs in hand, by id and fence
-        self.pool = ThreadPoolExecutor(room, thread_name_prefix=word or "publish")
         self._source, self._runner, self._most, self._all = source, runner, most, room
         self._keep, self._sweep, self._claimed, self._expired = beat, sweep, claimed, expired
         self._stirred, self._rest_until, self._aside_until = threading.Event(), 0.0, 0.0
@@ -69,9 +67,9 @@ class Line:
     def _take(self, worker, ended, free, full):
         began = time.monotonic()
         jobs = self._source.claim(worker, limit=free, lease=LEASE, full=full)
+        self.held.update({(job.id, job.fence): job for job in jobs})
         for job in jobs:
-            self.held[job.id, job.fence] = job
-            self.pool.submit(self._run, job, ended)
+            self._start(job, ended)
         self._claimed.inc(len(jobs))
         wait = 0.0 if len(jobs) == free else self._source.seconds_to_next(full)
         now = time.monotonic()
@@ -94,6 +92,13 @@ class Line:
             full += [server for server, count in busy.items() if count >= most]
             left += [most, *(most - count for count in busy.values() if count < most)]
         return min([BATCH, self._all - len(held), *left]), full
+
+    def _start(self, job, ended):
+        """On a thread that ends with the job: for each that lives on, malloc keeps what it once freed, more with every hour."""
+        try:
+            threading.Thread(target=self._run, args=(job, ended), name=self.word or "publish").start()
+        except RuntimeError:    # the machine has none to give: one after the other, then
+            self._run(job, ended)
 
     def _run(self, job, ended):
         try:

@@ -68,14 +68,11 @@ class Worker:
         memory.start()
         log.info("%s works on %d threads for each server", self.name, self._threads)
         try:
-            with contextlib.ExitStack() as pools:
-                for line in self._lines:
-                    pools.enter_context(line.pool)
-                while not self._stopping.is_set():
-                    self._try_turn()
-                log.info("%s stops: %d in hand", self.name, self._in_hand())
-                self._drain()
+            while not self._stopping.is_set():
+                self._try_turn()
         finally:
+            log.info("%s stops: %d in hand", self.name, self._in_hand())
+            self._drain()
             self._over.set()
             self._hang_up()
             database.close()

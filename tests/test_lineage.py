@@ -290,7 +290,7 @@ def test_a_worker_claims_nothing_before_it_is_sure_and_is_not_sure_after_the_dat
     monkeypatch.setattr(worker, "_sleep", lambda seconds: None)
     worker._try_turn()
     worker._hang_up()
-    worker._posts.pool.shutdown()
+    worker._drain()
     assert history.asked == 4
 
 

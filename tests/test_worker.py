@@ -6,11 +6,13 @@ import statistics
 import time
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 import psycopg2
 import pytest
 from psycopg2.extensions import parse_dsn
 
+from platforms import lines
 from tests.delivery import Board, WorkerProcess, WorkerThread
 from tests.delivery import address, desk, whole_desk  # fixtures
 
@@ -140,6 +142,14 @@ def test_a_network_that_is_slow_does_not_make_others_late(desk, worker):
 
 
 # Together.
+
+def test_where_the_machine_has_no_threads_to_give_posts_go_out_one_after_the_other(desk, worker, monkeypatch):
+    def refused(**_):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(lines, "threading", SimpleNamespace(Thread=lambda **_: SimpleNamespace(start=refused)))
+    published(desk, *(board(desk, send=0.05) for _ in range(5)))
+
 
 def test_two_workers_share_the_work_and_publish_nothing_twice(desk, start):
     for _ in range(2):
