@@ -77,8 +77,10 @@ def _account(accounts, target, position):
         return found[0], []
     if not found:
         named = f" named {wanted[:100]}" if wanted else ""
-        return None, [Detail(path if wanted else f"/targets/{position}/platform", "account", f"no {platform} account{named} is connected")]
-    return None, [Detail(path, "account_ambiguous", f"{len(found)} {platform} accounts are connected; name one in options.account")]
+        where = path if wanted else f"/targets/{position}/platform"
+        return None, [Detail(where, "account", f"no {platform} account{named} is connected")]
+    return None, [Detail(path, "account_ambiguous",
+                         f"{len(found)} {platform} accounts are connected; name one in options.account")]
 
 
 def _disconnected(account, position):
@@ -109,8 +111,8 @@ def _target(platform, body, target, position, account, files):
     problems = [Detail(_place(problem.path, places, prefix), problem.rule, problem.message)
                 for problem in platform.problems(content)]
     new = NewTarget(platform=platform.name, asked_type=target.get("postType"),
-                    post_type=target.get("postType") or platform.infer(content.media, content.options) or "", media=rows, own_media=own_media,
-                    account_id=account and account.id, caption=own_caption, options=content.options)
+                    post_type=target.get("postType") or platform.infer(content.media, content.options) or "", media=rows,
+                    own_media=own_media, account_id=account and account.id, caption=own_caption, options=content.options)
     return new, problems
 
 

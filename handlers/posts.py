@@ -133,7 +133,8 @@ def _request(post, services):
         own = {"account": target.account_username, "caption": target.caption if target.own_caption else None,
                "media": [services.objects.public_url(file.key) for file in target.files()] if target.own_media else None}
         options = {**target.options, **{name: value for name, value in own.items() if value is not None}}
-        targets.append({"platform": target.platform, "options": options, **({"postType": target.asked_type} if target.asked_type else {})})
+        kind = {"postType": target.asked_type} if target.asked_type else {}
+        targets.append({"platform": target.platform, "options": options, **kind})
     shared = next((target.files() for target in post.targets() if not target.own_media), [])
     request = {"targets": targets, "caption": post.caption, "media": [services.objects.public_url(file.key) for file in shared]}
     return request if post.client_id is None else {**request, "clientId": post.client_id}

@@ -99,7 +99,8 @@ class Up:
             with socket.create_server((self.host, self.port), family=socket.AF_INET6 if ":" in self.host else socket.AF_INET):
                 pass
         except OSError as error:
-            raise StartFailed(f"cannot listen on {self.host} port {self.port}: {os.strerror(error.errno)}; choose another with --port") from None
+            raise StartFailed(f"cannot listen on {self.host} port {self.port}: {os.strerror(error.errno)}; "
+                              "choose another with --port") from None
 
     def _claim_directory(self):
         """For the whole run: two of us on one directory would stop each other's servers."""

@@ -18,7 +18,8 @@ CAPTIONS = Counter("posthorn_captions", "Captions asked of the model, by outcome
 CAPTION_SECONDS = Histogram("posthorn_caption_seconds", "From the wish for a caption to its end.",
                             buckets=(0.5, 1, 2, 5, 10, 20, 30, 60, 90))
 CAPTION_TOKENS = Counter("posthorn_caption_tokens", "Tokens that captions cost, with those that came to nothing.")
-MODEL_ANSWERS = Counter("posthorn_model_answers", "What the caption model's server answered, by class of the status or fault.", ["outcome"])
+MODEL_ANSWERS = Counter("posthorn_model_answers", "What the caption model's server answered, by class of the status or fault.",
+                        ["outcome"])
 
 DELIVERIES_CLAIMED = Counter("posthorn_deliveries_claimed", "Events for webhooks taken in hand.")
 DELIVERY_LEASES_EXPIRED = Counter("posthorn_delivery_leases_expired", "Events taken back from workers that were gone.")
@@ -44,7 +45,8 @@ class QueueCollector:
 
     def collect(self):
         """Called by prometheus_client."""
-        breakers = GaugeMetricFamily("posthorn_breaker_open_seconds", "Seconds for which a server is still left alone.", labels=["server"])
+        breakers = GaugeMetricFamily("posthorn_breaker_open_seconds", "Seconds for which a server is still left alone.",
+                                     labels=["server"])
         for server, left in self._breakers.open().items():
             breakers.add_metric([server], left)
         yield breakers
@@ -52,7 +54,8 @@ class QueueCollector:
             health, events = self._health()
         except (*DatabaseAway, TimeoutError):
             return
-        yield GaugeMetricFamily("posthorn_oldest_due_seconds", "How long the oldest due target has been waiting.", value=health.oldest_due)
+        yield GaugeMetricFamily("posthorn_oldest_due_seconds", "How long the oldest due target has been waiting.",
+                                value=health.oldest_due)
         yield GaugeMetricFamily("posthorn_unconfirmed", "Unconfirmed targets that are still looked for.", value=health.unconfirmed)
         yield GaugeMetricFamily("posthorn_in_hand", "Targets that workers have in hand.", value=health.in_hand)
         yield GaugeMetricFamily("posthorn_deliveries_pending", "Events on their way to enabled webhooks.", value=events.pending)

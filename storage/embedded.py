@@ -186,7 +186,8 @@ class Store:
     """One SeaweedFS server, that is, one `weed` process. On Linux it ends with the thread that started it.
 
     It listens on 127.0.0.1 only. Its S3 port wants a signature for everything, since whoever may read an object without one may
-    also choose the Content-Type of the answer, and make a page of it. Its other ports want none, so whoever has an account on the machine can reach the files.
+    also choose the Content-Type of the answer, and make a page of it. Its other ports want none, so
+    whoever has an account on the machine can reach the files.
     """
 
     def __init__(self, directory: Path, bucket: str):

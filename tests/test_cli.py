@@ -62,7 +62,8 @@ def test_what_cannot_be_done_ends_in_a_sentence(environ, team, arguments, senten
 def test_a_database_that_is_away_ends_in_one_sentence(environ):
     away = {**environ, "DATABASE_URL": "postgresql://127.0.0.1:9/none"}
     assert posthorn(away, "team", "list", fails=True) == "posthorn: the database does not answer: look at DATABASE_URL"
-    assert posthorn({**environ, "DATABASE_URL": "nonsense"}, "migrate", fails=True) == "posthorn: DATABASE_URL is not a PostgreSQL connection URL"
+    nonsense = posthorn({**environ, "DATABASE_URL": "nonsense"}, "migrate", fails=True)
+    assert nonsense == "posthorn: DATABASE_URL is not a PostgreSQL connection URL"
     assert posthorn({"PATH": environ["PATH"], "HOME": "/nowhere"}, "serve", fails=True).startswith("posthorn: DATABASE_URL is not set")
     assert posthorn(environ, "migrate") == "nothing to do\n"
 

@@ -103,8 +103,8 @@ def test_no_one_chooses_the_address_that_wrong_credentials_are_counted_under(env
     try:
         http = Member(url).test
         http.key = None
-        statuses = [http.get("/v1/clients", headers={"Authorization": f"Bearer {well_formed()}", "X-Forwarded-For": f"10.1.2.{number}"}).status
-                    for number in range(8)]
+        headers = [{"Authorization": f"Bearer {well_formed()}", "X-Forwarded-For": f"10.1.2.{number}"} for number in range(8)]
+        statuses = [http.get("/v1/clients", headers=one).status for one in headers]
         assert statuses.count(429) >= 2
     finally:
         api.stop()

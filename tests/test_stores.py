@@ -118,7 +118,8 @@ def test_a_certificate_that_nobody_vouches_for_is_refused(elsewhere, monkeypatch
 
 
 def test_a_store_that_others_reach_by_another_name(elsewhere):
-    objects = opened(elsewhere, S3_ENDPOINT_URL=elsewhere.endpoint_url.replace(DOMAIN, INSIDE), S3_UPLOAD_URL=elsewhere.endpoint_url, S3_PUBLIC_URL="https://cdn.example")
+    objects = opened(elsewhere, S3_ENDPOINT_URL=elsewhere.endpoint_url.replace(DOMAIN, INSIDE),
+                     S3_UPLOAD_URL=elsewhere.endpoint_url, S3_PUBLIC_URL="https://cdn.example")
     assert use(objects).hostname == DOMAIN and objects.laxities(as_others=True) == []
     assert objects.public_url("t/a.png") == "https://cdn.example/t/a.png"
 
