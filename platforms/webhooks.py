@@ -12,10 +12,11 @@ from standardwebhooks.webhooks import Webhook as Signer
 
 from platforms.http import retry_after
 from platforms.metrics import WEBHOOK_ATTEMPTS, WEBHOOK_LATENESS, WEBHOOKS_DISABLED
-from storage import deliveries
+from storage import deliveries, tracing
 from storage.database import DatabaseAway, insist
 from storage.deliveries import Job, Outcome
 from storage.fetch import Busy, FetchError, Timeouts
+from storage.ids import about
 from storage.secrets import Unreadable, Vault
 from storage.webhooks import owner
 
@@ -41,14 +42,20 @@ class Sender:
 
     def run(self, job: Job) -> None:
         """Makes one attempt and writes down what came of it. Raises nothing."""
+        told = {"posthorn.event": job.type, "posthorn.mode": job.mode, "posthorn.delivery_id": job.id,
+                "posthorn.webhook_id": job.webhook_id}
+        with (about(delivery_id=job.id, webhook_id=job.webhook_id, team_id=job.team_id), tracing.span("deliver", told)):
+            self._run(job)
+
+    def _run(self, job):
         try:
             if job.tries == 0:
                 WEBHOOK_LATENESS.observe(max(0.0, job.late))
             self._attempt(job)
         except DatabaseAway as error:
-            log.warning("delivery %s: the database is away (%s); its lease will run out", job.id, type(error).__name__)
+            log.warning("the database is away (%s); the lease of a delivery will run out", type(error).__name__)
         except Exception:
-            log.exception("delivery %s: sending it failed on our side; its lease will run out", job.id)
+            log.exception("an event could not be sent, by a fault on our side; the lease of its delivery will run out")
 
     def _attempt(self, job):
         began, status, wish, later = time.monotonic(), None, None, None
@@ -61,7 +68,7 @@ class Sender:
         except FetchError as failure:
             error = failure.args[0]
         except Unreadable:
-            log.error("webhook %s: its secret is sealed under a key that is not configured", job.webhook_id)
+            log.error("the secret of a webhook is sealed under a key that is not configured")
             error, later = "the event could not be signed on our side", UNSIGNED
         outcome = Outcome(at, time.monotonic() - began, status, error)
         if later is None:
@@ -101,6 +108,8 @@ class Sender:
             move, result = self._fail, "failed"
         if insist(partial(move, job, outcome)):
             WEBHOOK_ATTEMPTS.labels(result).inc()
+            tracing.note({"posthorn.outcome": result})
+            log.info("%s: %s", job.type, f"{result}, {outcome.error}" if outcome.error else result)
 
     def _fail(self, job, outcome):
         gone = outcome.status == GONE
@@ -108,7 +117,7 @@ class Sender:
         ours, disabled = deliveries.failed(job, outcome, reason, gone=gone)
         if disabled:
             WEBHOOKS_DISABLED.inc()
-            log.warning("webhook %s of team %s is disabled: %s", job.webhook_id, job.team_id, reason)
+            log.warning("a webhook is disabled: %s", reason)
         return ours
 
 

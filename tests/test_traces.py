@@ -5,10 +5,12 @@ import queue
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from handlers import otel
 from storage import tracing
@@ -123,6 +125,25 @@ def test_a_fetch_is_a_span_and_its_server_learns_nothing_of_the_trace(service, r
     assert fetch.parent_span_id == request.span_id and fetch.status.code == 2
     assert attributes(fetch) == {"http.request.method": "GET", "http.response.status_code": 404, "posthorn.outcome": "bad_status",
                                  "error.type": "bad_status"}
+    assert "canary" not in str(found) and "traceparent" not in json.dumps(links.asked).lower()
+
+
+def test_a_delivery_is_a_span_around_its_fetch(service, receiver):
+    url, links = service
+    member, found = Member(url), {}
+    hook = member.test.post("/v1/webhooks", {"url": f"{links.url}/canary?token=canary", "events": ["post.published"]}).data
+    for _ in range(50):     # as above
+        post = member.test.post("/v1/posts", {"caption": CAPTION, "targets": [{"platform": "gbp"}]})
+        member.test.settled(post.data["id"])
+        with suppress(queue.Empty):
+            while "posthorn.webhook_id" not in attributes(found.get("deliver", Span())):
+                span = receiver.spans.get(timeout=1)[1]
+                found[span.name] = span
+            break
+    assert attributes(found["deliver"]) == {"posthorn.event": "post.published", "posthorn.mode": "test",
+                                            "posthorn.webhook_id": hook["id"], "posthorn.outcome": "put_back",
+                                            "posthorn.delivery_id": attributes(found["deliver"])["posthorn.delivery_id"]}
+    assert found["fetch"].parent_span_id == found["deliver"].span_id
     assert "canary" not in str(found) and "traceparent" not in json.dumps(links.asked).lower()
 
 

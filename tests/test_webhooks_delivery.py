@@ -9,6 +9,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from handlers.config import LogSettings
+from handlers.logs import formatter
 from platforms.webhooks import Sender, pause
 from storage import deliveries, retention
 from storage.audit import trail
@@ -83,7 +85,8 @@ def test_a_receiver_that_is_down_for_an_hour_gets_every_event_once(desk):
     assert {post.read(id_)["status"] for id_ in ids} == {"delivered"} and post.status(webhook) == ("enabled", None)
 
 
-def test_after_a_day_it_has_failed_and_the_webhook_is_disabled_with_a_notice(post, caplog):
+def test_after_a_day_it_has_failed_and_the_webhook_is_disabled_with_a_notice(post, caplog, monkeypatch):
+    monkeypatch.setattr(caplog.handler, "formatter", formatter(LogSettings.from_env({"POSTHORN_LOG_FORMAT": "json"})))
     webhook, other = post.webhook("/dead"), post.webhook()
     post.receiver.answers["/dead"] = [500] * 99
     id_, waits = post.tell(webhook), []
@@ -100,8 +103,9 @@ def test_after_a_day_it_has_failed_and_the_webhook_is_disabled_with_a_notice(pos
     assert post.read(id_)["status"] == "failed" and len(post.tried(id_)) == 8
     reason = "the receiver took no event for 24 hours"
     assert post.status(webhook) == ("disabled", reason) and post.status(other) == ("enabled", None)
-    said = f"webhook {webhook.id} of team {webhook.team_id} is disabled: {reason}"
-    assert [record.getMessage() for record in caplog.records] == [said]
+    [line] = [line for line in map(json.loads, caplog.text.splitlines()) if line["level"] != "INFO"]
+    said = {"message": f"a webhook is disabled: {reason}", "webhook_id": webhook.id, "team_id": webhook.team_id, "delivery_id": id_}
+    assert line.items() >= said.items()
     with post.desk._connected():
         [entry] = trail(object_id=webhook.id)
     assert (entry.action, entry.actor, entry.detail) == ("webhook.disabled", "worker", {"reason": reason})
