@@ -258,7 +258,8 @@ class Store:
         _write(self._state, {"pid": self._process.pid, "ports": ports})
 
     def _command(self, binary, ports):
-        return [binary, "server", f"-dir={self._data}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-filer", "-s3",
+        # To weed.log alone: without it, files of up to 1.8 GB go to /tmp as well.
+        return [binary, "-logtostderr=true", "server", f"-dir={self._data}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-filer", "-s3",
                 *(f"-{name}={port}" for name, port in ports.items()), "-s3.port.iceberg=0", "-s3.port.lance=0",
                 f"-s3.config={self._identities}", "-s3.iam=false", "-master.telemetry=false",
                 "-master.volumeSizeLimitMB=1024", "-volume.max=0", "-volume.preStopSeconds=0",

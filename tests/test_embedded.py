@@ -255,6 +255,8 @@ def test_store_keeps_its_secret(directory, store):
     weed = processes(directory)[0]
     assert not any(address.secret_key in part for part in weed.cmdline())
     assert set(weed.environ()) == {"GOMEMLIMIT"}    # none of ours
+    written = [file.path for file in weed.open_files() if file.mode != "r"]
+    assert written and all(Path(path).is_relative_to(directory.resolve()) for path in written)
     put(address, "t/a.png")
     store.stop()
     secret, files = address.secret_key.encode(), [path for path in (directory / "store").rglob("*") if path.is_file()]
