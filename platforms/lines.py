@@ -1,5 +1,6 @@
 """One kind of work that falls due: taken in hand as far as there are threads for it, run on them, and kept while it runs."""
 
+import logging
 import threading
 import time
 from collections import Counter
@@ -13,6 +14,8 @@ ASIDE = 0.02                    # seconds between two looks past a server that h
                                 # would ask for; ten times what a look takes, where that is longer
 BATCH = 32                      # jobs taken at once
 
+log = logging.getLogger("posthorn.worker")
+
 
 class Line:
     """Jobs of one kind, on as many threads as each server may have and `room` for all; what is slow of another kind is apart.
@@ -21,8 +24,8 @@ class Line:
     def __init__(self, word: str, source, runner, *, most: dict[str, int], room: int, beat: Callable, sweep: Callable, claimed,
                  expired):
         """`word`: how the bell is rung for it (storage.database.ring). `most`: the attributes of a job that say whose speed it
-        depends on, or whose they are, and on how many threads such jobs may be at once. `source.claim` and
-        `source.seconds_to_next` are as in storage.queue. `runner.run` works on a job and raises nothing. `beat` is called with
+        depends on, or whose they are, and on how many threads such jobs may be at once. `source.claim`,
+        `source.seconds_to_next` and `source.give_back` are as in storage.queue. `runner.run` works on a job and raises nothing. `beat` is called with
         the jobs in hand to keep them, `sweep` to take back what others left; it returns how many that were. `claimed` and
         `expired` are Prometheus counters.
         """
@@ -68,14 +71,15 @@ class Line:
         began = time.monotonic()
         jobs = self._source.claim(worker, limit=free, lease=LEASE, full=full)
         self.held.update({(job.id, job.fence): job for job in jobs})
-        for job in jobs:
-            self._start(job, ended)
+        started = self._start(jobs, ended)
         self._claimed.inc(len(jobs))
         wait = 0.0 if len(jobs) == free else self._source.seconds_to_next(full)
         now = time.monotonic()
         self.claimed_at = now if jobs else self.claimed_at
         self._aside_until = now + max(ASIDE, 10 * (now - began))
         if wait is None or wait > FALLBACK:
+            return FALLBACK
+        if not started:
             return FALLBACK
         # What is due now and was not claimed has just become so, or somebody is changing it.
         return max(wait, 0.0 if jobs else PAUSE)
@@ -93,12 +97,25 @@ class Line:
             left += [most, *(most - count for count in busy.values() if count < most)]
         return min([BATCH, self._all - len(held), *left]), full
 
-    def _start(self, job, ended):
-        """On a thread that ends with the job: for each that lives on, malloc keeps what it once freed, more with every hour."""
-        try:
-            threading.Thread(target=self._run, args=(job, ended), name=self.word or "publish").start()
-        except RuntimeError:    # the machine has none to give: one after the other, then
-            self._run(job, ended)
+    def _start(self, jobs, ended):
+        """On threads that end with their jobs: for each that lives on, malloc keeps what it once freed, more with every hour.
+
+        Returns whether there were enough.
+        """
+        for number, job in enumerate(jobs):
+            try:
+                threading.Thread(target=self._run, args=(job, ended), name=self.word or "publish").start()
+            except RuntimeError:
+                self._give_back(jobs[number:])
+                return False
+        return True
+
+    def _give_back(self, jobs):
+        log.error("this machine gives no more threads; %d jobs have to wait", len(jobs))
+        for job in jobs:
+            del self.held[job.id, job.fence]
+        for job in jobs:
+            self._source.give_back(job, FALLBACK)
 
     def _run(self, job, ended):
         try:

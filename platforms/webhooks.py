@@ -114,7 +114,8 @@ class Sender:
     def _fail(self, job, outcome):
         gone = outcome.status == GONE
         reason = f"the receiver answered with status {GONE}" if gone else "the receiver took no event for 24 hours"
-        ours, disabled = deliveries.failed(job, outcome, reason, gone=gone)
+        # Who was asked once in all that time, since nobody worked, has not refused for a day.
+        ours, disabled = deliveries.failed(job, outcome, reason if gone or job.tries else None, gone=gone)
         if disabled:
             WEBHOOKS_DISABLED.inc()
             log.warning("a webhook is disabled: %s", reason)

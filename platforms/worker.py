@@ -70,9 +70,9 @@ class Worker:
         try:
             while not self._stopping.is_set():
                 self._try_turn()
-        finally:
             log.info("%s stops: %d in hand", self.name, self._in_hand())
             self._drain()
+        finally:
             self._over.set()
             self._hang_up()
             database.close()
@@ -92,10 +92,16 @@ class Worker:
         # Away, restarting, taken over by one that cannot write yet, or standing still while others hold all connections.
         except (PeeweeException, psycopg2.Error, *DatabaseAway) as error:
             log.warning("the database is away (%s); trying again", type(error).__name__)
-            database.manual_close()     # not back into the pool: it may belong to a server that no longer writes
-            self._sure = False          # and what comes back may be another
-            self._hang_up()
-            self._rest(FALLBACK)
+            self._start_over()
+        except Exception:       # the next turn may succeed, and what is in hand needs its heart
+            log.exception("a turn failed; trying again")
+            self._start_over()
+
+    def _start_over(self):
+        database.manual_close()     # not back into the pool: it may belong to a server that no longer writes
+        self._sure = False          # and what comes back may be another
+        self._hang_up()
+        self._rest(FALLBACK)
 
     def _turn(self):
         """Claims what is due and there are threads for; returns the seconds to sleep at most."""

@@ -37,7 +37,8 @@ WITH RECURSIVE waiting (webhook_id) AS (
 )
 """
 
-# Who has least in hand comes first: teams take turns, and so do the webhooks of each, however long one has waited.
+# Who has least in hand comes first: teams take turns, and so do the webhooks of each, however long one has waited. The time for
+# the attempts begins with the first: that nobody worked for a day is no fault of the receiver.
 CLAIM = READY + """
 , held AS (
     SELECT team_id, webhook_id, count(*) AS jobs FROM deliveries WHERE leased_until IS NOT NULL GROUP BY team_id, webhook_id
@@ -53,15 +54,18 @@ CLAIM = READY + """
         + coalesce((SELECT sum(jobs) FROM held WHERE held.team_id = due.team_id), 0) AS turn
     FROM due
 ), picked AS (
-    SELECT deliveries.id AS delivery_id FROM deliveries
+    SELECT deliveries.id AS delivery_id, ends_at AS ended FROM deliveries
     WHERE id = ANY (ARRAY(SELECT id FROM turns ORDER BY turn, next_at LIMIT %(limit)s))
       AND next_at <= statement_timestamp() AND leased_until IS NULL
     FOR UPDATE SKIP LOCKED
 )
-UPDATE deliveries SET fence = fence + 1, worker = %(worker)s, leased_until = clock_timestamp() + %(lease)s
+UPDATE deliveries SET fence = fence + 1, worker = %(worker)s, leased_until = clock_timestamp() + %(lease)s,
+    ends_at = CASE WHEN tries > 0 THEN ends_at
+        ELSE greatest(ends_at, least(deliveries.created_at + %(most)s, clock_timestamp() + %(window)s)) END
 FROM picked, ready WHERE deliveries.id = delivery_id AND ready.id = webhook_id
 RETURNING deliveries.id, webhook_id, deliveries.team_id, deliveries.mode, type, deliveries.created_at, tries, fence,
-    extract(epoch FROM ends_at - clock_timestamp())::float, clock_timestamp(), url, snapshot, secret,
+    extract(epoch FROM ends_at - clock_timestamp())::float, extract(epoch FROM clock_timestamp() + %(window)s - ended)::float,
+    clock_timestamp(), url, snapshot, secret,
     CASE WHEN previous_until > clock_timestamp() THEN previous_secret END
 """
 
@@ -229,8 +233,10 @@ def _with_attempts(rows):
 
 @dataclass(frozen=True)
 class Job:
-    """A claimed delivery. `left` is the seconds until the last attempt, `at` the database's time of the claim, `claimed_at`
-    this process's own monotonic clock. The secrets are sealed; `previous` None: one signature is enough."""
+    """A claimed delivery. `left` is the seconds until the last attempt, `late` those to the claim since the event happened, or was
+    asked for again, or its first attempt. `at` is the database's time of the claim, `claimed_at` this process's own monotonic
+    clock. The secrets are sealed; `previous` None: one signature is enough.
+    """
 
     id: str
     webhook_id: str
@@ -241,17 +247,13 @@ class Job:
     tries: int
     fence: int
     left: float
+    late: float
     at: datetime
     url: str = field(repr=False)            # may hold a token
     snapshot: dict = field(repr=False)
     secret: bytes = field(repr=False)
     previous: bytes | None = field(repr=False)
     claimed_at: float = field(default_factory=time.monotonic)
-
-    @property
-    def late(self) -> float:
-        """The seconds from when the event happened, or was asked for again, to the claim."""
-        return WINDOW.total_seconds() - self.left
 
     def event(self) -> dict:
         """What is sent: the same in every attempt."""
@@ -279,7 +281,7 @@ def claim(worker: str, *, limit: int, lease: timedelta, full: Collection[str] = 
 
     None of the webhooks and teams in `full`.
     """
-    values = {"worker": worker, "limit": limit, "lease": lease, "full": list(full)}
+    values = {"worker": worker, "limit": limit, "lease": lease, "full": list(full), "most": PUT_OFF, "window": WINDOW}
     return [Job(*row) for row in database.execute_sql(CLAIM, values).fetchall()]
 
 
@@ -318,6 +320,11 @@ def put_off(job: Job, after: float) -> bool:
     """
     values = {"id": job.id, "fence": job.fence, "after": after, "left": job.left, "most": PUT_OFF}
     return database.execute_sql(PUT_BACK, values).rowcount == 1
+
+
+def give_back(job: Job, after: float) -> bool:
+    """It was not begun; somebody may in `after` seconds."""
+    return put_off(job, after)
 
 
 def failed(job: Job, outcome: Outcome, reason: str | None, *, gone: bool) -> tuple[bool, bool]:

@@ -238,6 +238,11 @@ FINISHED = "stage = NULL, leased_until = NULL, next_at = NULL, finished_at = clo
 RELEASED = "leased_until = NULL, next_at = clock_timestamp() + %(after)s * interval '1 second'"     # never, where after is null
 
 
+def give_back(job: Job, after: float) -> bool:
+    """It was not begun; somebody may in `after` seconds."""
+    return _move(job, RELEASED, after)
+
+
 def keep(job: Job, receipt: dict) -> bool:
     """Remembers how far it has come."""
     return _move(job, "crashes = 0", receipt=receipt)

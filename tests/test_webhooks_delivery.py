@@ -112,6 +112,22 @@ def test_after_a_day_it_has_failed_and_the_webhook_is_disabled_with_a_notice(pos
     assert (entry.team_id, entry.mode) == (webhook.team_id, "live")
 
 
+@pytest.mark.parametrize("days", [2, 8])
+def test_the_day_of_a_receiver_begins_with_the_first_attempt_however_long_nobody_worked(post, days):
+    webhook = post.webhook()
+    id_ = post.tell(webhook)
+    post.desk.sql("UPDATE deliveries SET created_at = created_at - %s * interval '1 day' WHERE id = %s", days, id_)
+    post.pass_time(days * DAY)
+    post.receiver.answers["/"] = [503] * 2
+    assert post.work() == 1 and post.status(webhook) == ("enabled", None)
+    if days > 7:        # which is too late for anybody
+        assert post.read(id_)["status"] == "failed"
+        return
+    assert post.until_next(id_) == pytest.approx(5, rel=0.11)
+    assert post.work() == 1 and post.until_next(id_) == pytest.approx(300, rel=0.11)
+    assert post.work() == 1 and post.read(id_)["status"] == "delivered"
+
+
 def test_what_was_delivered_meanwhile_keeps_a_webhook_enabled(post):
     webhook = post.webhook()
     post.receiver.answers["/"] = [500]
@@ -148,6 +164,7 @@ def test_what_comes_of_a_webhook_as_it_was_does_not_disable_it_as_it_is(post, ch
     post.receiver.answers["/old"] = [answer]
     id_ = post.tell(webhook)
     if left:
+        post.desk.sql("UPDATE deliveries SET tries = 1")    # the day begins with the first
         post.pass_time(DAY - left)
     with post.desk._connected():
         [job] = deliveries.claim("one", limit=9, lease=LEASE)

@@ -3,16 +3,16 @@
 import json
 import signal
 import statistics
+import threading
 import time
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from types import SimpleNamespace
 
 import psycopg2
 import pytest
 from psycopg2.extensions import parse_dsn
 
-from platforms import lines
+from storage import queue
 from tests.delivery import Board, WorkerProcess, WorkerThread
 from tests.delivery import address, desk, whole_desk  # fixtures
 
@@ -143,12 +143,32 @@ def test_a_network_that_is_slow_does_not_make_others_late(desk, worker):
 
 # Together.
 
-def test_where_the_machine_has_no_threads_to_give_posts_go_out_one_after_the_other(desk, worker, monkeypatch):
-    def refused(**_):
-        raise RuntimeError("can't start new thread")
+def test_where_the_machine_has_no_threads_to_give_posts_wait_until_it_has(desk, worker, monkeypatch):
+    attempts = iter([RuntimeError("can't start new thread")] * 2)
 
-    monkeypatch.setattr(lines, "threading", SimpleNamespace(Thread=lambda **_: SimpleNamespace(start=refused)))
-    published(desk, *(board(desk, send=0.05) for _ in range(5)))
+    def start(thread):
+        if thread.name == "publish" and (refusal := next(attempts, None)):
+            raise refusal
+        begin(thread)
+
+    begin = threading.Thread.start
+    monkeypatch.setattr(threading.Thread, "start", start)
+    targets = [board(desk) for _ in range(5)]
+    published(desk, *targets)
+    assert {desk.row(target).crashes for target in targets} == {0} and next(attempts, None) is None
+
+
+def test_a_turn_that_fails_ends_no_worker(desk, worker, monkeypatch):
+    failures = iter([ValueError, LookupError])
+
+    def claim(*arguments, **options):
+        if failure := next(failures, None):
+            raise failure
+        return take(*arguments, **options)
+
+    take = queue.claim
+    monkeypatch.setattr(queue, "claim", claim)
+    published(desk, board(desk))
 
 
 def test_two_workers_share_the_work_and_publish_nothing_twice(desk, start):
