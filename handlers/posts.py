@@ -91,7 +91,8 @@ def retry_post(caller, id_, body, keep):
     try:
         with database.atomic():
             if not posts.retry(post, include_unconfirmed=(body or {}).get("includeUnconfirmed", False)):
-                raise InvalidState("the post has no target to retry")
+                raise InvalidState("the post has no failed target; one that is unconfirmed may be public, and is tried again only with "
+                                   "includeUnconfirmed")
             _record(caller, "post.retried", post.id)
             return keep(ok(post.to_dict(), status=202))
     except posts.ChangedMeanwhile:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 FAILURES = 5            # in a row
 OPEN_FOR = 60.0         # seconds until one post is let through to try
+FORGOTTEN = 1_200.0     # seconds after that; posts that wait try more often (platforms.pacing.LONGEST_PAUSE)
 
 
 @dataclass
@@ -47,8 +48,10 @@ class Breakers:
                 state.closed_at = self._clock() + OPEN_FOR
 
     def open(self) -> dict[str, float]:
-        """The keys that are left alone now, with the seconds left."""
+        """The keys that did not answer last, with the seconds for which they are left alone: 0.0 where the next post may try.
+
+        None for which nobody has tried for long, as when no post is left.
+        """
         with self._lock:
-            now = self._clock()
-            return {key: state.closed_at - now for key, state in self._states.items()
-                    if state.failures >= FAILURES and state.closed_at > now}
+            left = {key: state.closed_at - self._clock() for key, state in self._states.items() if state.failures >= FAILURES}
+        return {key: max(0.0, seconds) for key, seconds in left.items() if seconds > -FORGOTTEN}

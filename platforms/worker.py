@@ -11,15 +11,17 @@ from collections.abc import Callable
 from functools import partial
 
 import psycopg2
-from peewee import PeeweeException
+from peewee import OperationalError, PeeweeException
+from psycopg2.errors import LockNotAvailable
 
 from platforms.errors import describe
 from platforms.lines import FALLBACK, LEASE, Line
-from platforms.metrics import CLAIMED, DELIVERIES_CLAIMED, DELIVERY_LEASES_EXPIRED, LEASES_EXPIRED
+from platforms.metrics import CLAIMED, DELIVERIES_CLAIMED, DELIVERY_LEASES_EXPIRED, LEASES_EXPIRED, OUTCOMES
 from platforms.publisher import UNCONFIRMED, Publisher
 from platforms.webhooks import Sender
 from storage import deliveries, queue
 from storage.database import BELL, DatabaseAway, connection_parameters, database, new_id
+from storage.ids import about
 from storage.lineage import MARK_EVERY, Lineage
 from storage.retention import Keep, tidy
 from storage.webhooks import BELL_WORD
@@ -46,7 +48,7 @@ class Worker:
         self.name = new_id("worker")
         self._publisher, self._url, self._threads = publisher, database_url, threads
         self._posts = Line("", queue, publisher, most={"server": threads}, room=threads * ROOM, beat=self._say_alive,
-                           sweep=partial(queue.sweep, describe(UNCONFIRMED)), claimed=CLAIMED, expired=LEASES_EXPIRED)
+                           sweep=take_back, claimed=CLAIMED, expired=LEASES_EXPIRED)
         self._lines = [self._posts]
         if sender is not None:
             self._lines.append(Line(BELL_WORD, deliveries, sender, room=RECEIVERS,
@@ -125,12 +127,21 @@ class Worker:
                 database.connect(reuse_if_open=True)    # kept, as the loop's
                 for line in self._lines:
                     line.beat()
-                if any([line.sweep() for line in self._lines]):
-                    self._wake()
+                for line in self._lines:
+                    self._sweep(line)
             except Exception as error:      # whatever it was: without a heart, every lease would run out
                 log.warning("no heartbeat (%s)", type(error).__name__)
                 database.manual_close()
         database.close()
+
+    def _sweep(self, line):
+        try:
+            if line.sweep():
+                self._wake()
+        except OperationalError as error:
+            if not isinstance(getattr(error, "orig", None), LockNotAvailable):
+                raise
+            log.warning("somebody holds what a worker that is gone had in hand")
 
     def _say_alive(self, held):
         claimed_at = self._posts.claimed_at
@@ -208,3 +219,13 @@ class Worker:
 
     def _in_hand(self):
         return sum(len(line.held) for line in self._lines)
+
+
+def take_back():
+    """Takes back what workers that are gone had in hand; returns how much that was."""
+    lost = queue.sweep(describe(UNCONFIRMED))
+    for target in lost:
+        OUTCOMES.labels(target.platform, target.mode, "unconfirmed" if target.status == "unconfirmed" else "taken_back").inc()
+        with about(request_id=target.request_id, target_id=target.id, team_id=target.team_id):
+            log.warning("%s: the worker that had it is gone; it is %s", target.platform, target.status)
+    return len(lost)

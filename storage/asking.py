@@ -17,10 +17,17 @@ class Asking:
         """The answer. Raises TimeoutError when there is none after SECONDS, and whatever the question raises."""
         with self._lock:
             if self._answer is None or self._answer.done():
-                self._answer = Future()
-                threading.Thread(target=self._ask, args=(self._answer,), name="asking", daemon=True).start()
+                self._answer = self._begin()
             answer = self._answer
         return answer.result(SECONDS)
+
+    def _begin(self):
+        answer = Future()
+        try:
+            threading.Thread(target=self._ask, args=(answer,), name="asking", daemon=True).start()
+        except RuntimeError as error:       # this machine has no thread to give, at this moment
+            raise TimeoutError from error
+        return answer
 
     def _ask(self, answer):
         try:

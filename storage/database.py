@@ -71,8 +71,13 @@ def open_pool(url: str, *, connections: int) -> None:
 
 
 def connection_parameters(url: str) -> dict:
-    """The libpq parameters of `url`, with ours where it names none: UTC, prompt failure, TCP keepalives."""
-    ours = {"dbname": "posthorn", "connect_timeout": "5", "options": "-c timezone=UTC", "application_name": "posthorn",
+    """The libpq parameters of `url`, with ours where it names none: UTC, prompt failure, TCP keepalives.
+
+    None of ours does anything else in the middle of a transaction: a process or machine that froze there must not hold what others
+    wait for.
+    """
+    ours = {"dbname": "posthorn", "connect_timeout": "5", "application_name": "posthorn",
+            "options": "-c timezone=UTC -c idle_in_transaction_session_timeout=15s",
             "keepalives_idle": "10", "keepalives_interval": "5", "keepalives_count": "3"}
     return {**ours, **parse_dsn(url)}
 

@@ -10,6 +10,7 @@ import time
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from typing import NamedTuple
 
 from psycopg2.extras import Json
 
@@ -82,7 +83,7 @@ UPDATE targets SET
     asked_again = asked_again AND stage IS DISTINCT FROM 'sending',
     stage = CASE stage WHEN 'processing' THEN stage END,
     leased_until = NULL, note = '{"lease": "ran out"}'
-FROM lost WHERE targets.id = lost.id
+FROM lost WHERE targets.id = lost.id RETURNING targets.id, team_id, platform, mode, status, request_id
 """
 
 # A claim whose answer was lost on its way is in nobody's hand: its lease has to run out. What somebody holds at this moment is
@@ -195,10 +196,21 @@ def leave(worker: str) -> None:
     database.execute_sql("DELETE FROM workers WHERE id = %s OR seen_at < now() - interval '1 day'", (worker,))
 
 
-def sweep(unconfirmed_error: dict) -> int:
-    """Takes back what workers left behind; returns how many targets that were. Waits for nobody for long: raises then."""
+class Lost(NamedTuple):
+    """A target whose worker is gone, with the status that it has now."""
+
+    id: str
+    team_id: str
+    platform: str
+    mode: str
+    status: str
+    request_id: str | None
+
+
+def sweep(unconfirmed_error: dict) -> list[Lost]:
+    """Takes back what workers left behind; returns what that was. Waits for nobody for long: raises then."""
     values = {"first_look": FIRST_LOOK, "fresh": FRESH, "error": Json(unconfirmed_error)}
-    return database.execute_sql(SWEEP, values).rowcount
+    return [Lost(*row) for row in database.execute_sql(SWEEP, values).fetchall()]
 
 
 def seconds_to_next(full: Collection = ()) -> float | None:

@@ -189,7 +189,7 @@ class Desk:
         """Lets the lease of a target run out."""
         self.ago(target_id, 1)
         with self._connected():
-            assert queue.sweep(ERROR) == 1
+            assert len(queue.sweep(ERROR)) == 1
 
     def publisher(self, *networks):
         """A publisher that can open the credentials of the desk's accounts."""

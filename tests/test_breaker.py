@@ -3,6 +3,7 @@
 import pytest
 
 from platforms.breaker import FAILURES, OPEN_FOR, Breakers
+from platforms.pacing import LONGEST_PAUSE
 
 
 class Clock:
@@ -58,3 +59,15 @@ def test_a_probe_that_never_reports_does_not_close_it_for_ever(breakers, clock):
     assert breakers.wait("mastodon https://a") == 0
     clock.now += OPEN_FOR
     assert breakers.wait("mastodon https://a") == 0
+
+
+def test_it_is_told_until_the_server_answers_or_nobody_asks_any_more(breakers, clock):
+    fail(breakers, FAILURES)
+    clock.now += OPEN_FOR + LONGEST_PAUSE
+    assert breakers.open() == {"mastodon https://a": 0.0}       # an alert must not end while few posts seldom try
+    clock.now += LONGEST_PAUSE
+    assert breakers.open() == {}
+    fail(breakers, 1)
+    assert breakers.open() == {"mastodon https://a": OPEN_FOR}
+    breakers.report("mastodon https://a", failed=False)
+    assert breakers.open() == {}

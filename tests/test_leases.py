@@ -1,10 +1,15 @@
 """For how long a worker has what it claimed, and what becomes of what a dead one had."""
 
+import json
 from datetime import timedelta
 
 import pytest
 from peewee import OperationalError
 
+from handlers.config import LogSettings
+from handlers.logs import formatter
+from platforms import worker
+from platforms.metrics import OUTCOMES
 from storage import queue
 from storage.database import database
 from tests.delivery import ERROR, LEASE
@@ -32,7 +37,7 @@ def test_a_claim_is_for_as_long_as_the_lease_and_a_heartbeat_starts_it_anew(desk
     assert 29 < desk.row(mine.id).leased_for <= 30
     queue.beat("ann", [mine], lease=timedelta(seconds=60))
     assert 59 < desk.row(mine.id).leased_for <= 60 and 29 < desk.row(theirs.id).leased_for <= 30
-    assert queue.sweep(ERROR) == 0 and desk.claim() == []
+    assert len(queue.sweep(ERROR)) == 0 and desk.claim() == []
 
 
 def test_a_heartbeat_keeps_what_is_in_hand_and_nothing_else(desk):
@@ -45,7 +50,7 @@ def test_a_heartbeat_keeps_what_is_in_hand_and_nothing_else(desk):
         desk.ago(job.id, 1)
     queue.beat("ann", [held, done, old], lease=LEASE)
     assert desk.row(done.id).leased_until is None
-    assert queue.sweep(ERROR) == 2
+    assert len(queue.sweep(ERROR)) == 2
     assert [desk.row(job.id).status for job in jobs] == ["publishing", "scheduled", "published", "scheduled"]
 
 
@@ -55,10 +60,10 @@ def test_a_heartbeat_waits_for_nobody_and_what_it_could_not_keep_is_still_its_ow
     desk.ago(held.id, 1)
     with desk.session() as (_, cursor):
         cursor.execute("SELECT FROM targets WHERE id = %s FOR UPDATE", (held.id,))
-        assert queue.sweep(ERROR) == 0      # nor does a sweep wait
+        assert len(queue.sweep(ERROR)) == 0      # nor does a sweep wait
         queue.beat("ann", jobs, lease=timedelta(seconds=60))
         assert 59 < desk.row(kept.id).leased_for <= 60
-    assert desk.row(held.id).leased_for < 0 and queue.sweep(ERROR) == 0
+    assert desk.row(held.id).leased_for < 0 and len(queue.sweep(ERROR)) == 0
     queue.beat("ann", jobs, lease=LEASE)
     assert desk.row(held.id).leased_for > 29
     with desk.session() as (_, cursor):
@@ -66,9 +71,9 @@ def test_a_heartbeat_waits_for_nobody_and_what_it_could_not_keep_is_still_its_ow
         queue.beat("ann", jobs, lease=LEASE)
     for job in jobs:
         desk.ago(job.id, 1)
-    assert queue.sweep(ERROR) == 1          # what it had free and let run out
+    assert len(queue.sweep(ERROR)) == 1          # what it had free and let run out
     desk.sql("UPDATE workers SET seen_at = seen_at - interval '4 s'")
-    assert queue.sweep(ERROR) == 1
+    assert len(queue.sweep(ERROR)) == 1
 
 
 def test_a_sweep_gives_up_on_what_others_are_in_the_middle_of(desk):
@@ -81,7 +86,7 @@ def test_a_sweep_gives_up_on_what_others_are_in_the_middle_of(desk):
         cursor.execute("SELECT pg_advisory_xact_lock(x'486F6F6B'::int, n) FROM generate_series(0, 1023) AS n")
         with pytest.raises(OperationalError, match="lock timeout"):
             queue.sweep(ERROR)
-    assert queue.sweep(ERROR) == 1 and queue.published(job, "1", "https://x.example")
+    assert len(queue.sweep(ERROR)) == 1 and queue.published(job, "1", "https://x.example")
 
 
 def test_workers_are_seen_while_they_live(desk):
@@ -114,7 +119,7 @@ def test_what_a_dead_worker_had_in_hand(desk, stage, after, waits, crashes):
     assert row.receipt == ({"ticket": 7} if stage == "processing" else {})
     assert row.error == (ERROR if stage == "sending" else None)
     assert (row.sending_at is not None) == (stage != "preparing")
-    assert queue.sweep(ERROR) == 0
+    assert len(queue.sweep(ERROR)) == 0
 
 
 @pytest.mark.parametrize("stage, left", [("preparing", True), ("sending", False)])
@@ -148,3 +153,25 @@ def test_the_account_of_a_dead_worker_is_free_again(desk):
     assert queue.start_sending(job)
     desk.swept(first)
     assert [job.id for job in desk.claim()] == [second]
+
+
+def test_what_a_dead_worker_left_is_told_with_its_ids_and_counted(desk, caplog, monkeypatch):
+    monkeypatch.setattr(caplog.handler, "formatter", formatter(LogSettings.from_env({"POSTHORN_LOG_FORMAT": "json"})))
+    (target, _), other = desk.sending(), desk.target(desk.account())
+    desk.claimed(other)
+    desk.ago(target, 1, "leased_until")
+    desk.ago(other, 1, "leased_until")
+    before = {move: counted(move) for move in ("unconfirmed", "taken_back")}
+    assert worker.take_back() == 2
+    assert {move: counted(move) - before[move] for move in before} == {"unconfirmed": 1, "taken_back": 1}
+    told = {line["target_id"]: line["message"] for line in map(json.loads, caplog.text.splitlines())}
+    assert told == {target: "told: the worker that had it is gone; it is unconfirmed",
+                    other: "told: the worker that had it is gone; it is scheduled"}
+
+
+def counted(move):
+    return OUTCOMES.labels("told", "live", move)._value.get()
+
+
+def test_who_freezes_in_a_transaction_keeps_nobody_waiting_for_long(desk):
+    assert database.execute_sql("SHOW idle_in_transaction_session_timeout").fetchone() == ("15s",)

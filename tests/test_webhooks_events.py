@@ -104,7 +104,7 @@ def test_targets_that_end_in_one_statement_make_one_event(desk, hook):
             queue.start_sending(job)
     desk.sql("UPDATE targets SET leased_until = now() - interval '1 s'")
     with desk._connected():
-        assert queue.sweep(ERROR) == 3
+        assert len(queue.sweep(ERROR)) == 3
     assert told(desk, webhook) == ["post.unconfirmed"] and len(events(webhook)[0]["data"]["targets"]) == len(targets)
 
 
