@@ -257,9 +257,9 @@ def _fields(connector, pairs):
         taken = ", ".join(connector.connect_fields)
         raise click.BadParameter(f"{connector.title} takes {taken}", param_hint=sorted(unknown)[0])
     for name in connector.connect_fields:
-        if name not in given:
+        optional = name == "host" and connector.name == "bluesky"
+        if name not in given and not (optional and pairs):      # who gives any by hand, as a script does, is asked for no more
             secret = any(word in name.lower() for word in HIDDEN)
-            optional = name == "host" and connector.name == "bluesky"
             given[name] = click.prompt(name, hide_input=secret, default="" if optional else None)
     return given
 

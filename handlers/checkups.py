@@ -36,7 +36,8 @@ SHOWN = 5                                           # ids of rows in one line
 NO_NAME = "take it away, or look for its name in docs/configuration.md"
 CLOCK = "let an NTP service set the clocks of all machines, such as chrony or systemd-timesyncd"
 NO_KEYS = "`posthorn secrets new` makes one"
-LOST = "put the key that sealed them behind the others in POSTHORN_SECRET_KEYS, or connect these accounts again"
+LOST = "put the key that sealed them behind the others in POSTHORN_SECRET_KEYS, or connect these accounts again " \
+       "(of a webhook, wh_…: POST /v1/webhooks/{id}/rotate-secret)"
 MODEL = "see docs/captions.md"
 DISK = "make room, or set TMPDIR to a larger disk: a file has up to 2 GB"
 PLAIN = "put a proxy with a certificate before the API: nobody can sign in there, and most networks send nobody back to it"
@@ -62,8 +63,10 @@ def names(environ) -> Iterator[Finding]:
     for kind in (Config, LogSettings):
         kind.from_env(asked)
     known = {f"POSTHORN_{platform.name}_{name}".upper() for platform in PLATFORMS for name in platform.settings} | asked.names
+    networks = [f"POSTHORN_{platform.name}_".upper() for platform in PLATFORMS]
     for name in sorted(name for name in environ if name.startswith("POSTHORN_") and name not in known):
-        near = get_close_matches(name, known, 1, NEAR)
+        network = next((prefix for prefix in networks if name.startswith(prefix)), "")
+        near = get_close_matches(name, [one for one in known if one.startswith(network)], 1, NEAR)
         yield Finding(None, f"{name} is no setting of Posthorn", f"is {near[0]} meant?" if near else NO_NAME)
 
 
@@ -180,7 +183,7 @@ def networks(config: Config) -> Iterator[Finding]:
     without = []
     for platform in (registry[name] for name in registry.names):
         given = [name for name in ("client_id", "client_secret") if platform.settings.get(name)]
-        if "client_id" not in platform.settings:
+        if "client_id" not in type(platform).settings:
             continue
         if given:
             yield _app(platform, given)

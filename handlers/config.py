@@ -20,6 +20,7 @@ LEVELS = ("info", "debug", "warning", "error")
 LEFT = "running.env"    # in the data directory of `posthorn up`, readable by its owner alone
 
 CAPTION_TIMEOUT = 90    # seconds at most: an Idempotency-Key takes a request for dead after 120
+REGION = re.compile(r"[A-Za-z0-9_-]{1,63}")
 ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://([a-z0-9._-]{1,253}|\[[0-9a-f:.]{2,45}\])(:[0-9]{1,5})?")     # RFC 6454, section 6.2
 BUCKET = re.compile(r"(?=.{3,63}$)(?!\d+(\.\d+){3}$)[a-z0-9]+([.-][a-z0-9]+|--+[a-z0-9]+)*")      # S3's rules for new ones
 HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,252}[A-Za-z0-9])?|[0-9A-Fa-f:.]{2,45}")
@@ -119,7 +120,7 @@ class Config:
             s3_access_key=env.text("S3_ACCESS_KEY", **keys),
             s3_secret_key=env.text("S3_SECRET_KEY", **keys),
             s3_bucket=env.matching("S3_BUCKET", "posthorn", BUCKET, "the name of a bucket: 3 to 63 of a-z, 0-9, . and -"),
-            s3_region=env.text("S3_REGION", "us-east-1"),
+            s3_region=env.matching("S3_REGION", "us-east-1", REGION, "letters, digits, - and _"),
             s3_public_url=env.url("S3_PUBLIC_URL", None) or base_url + FILES,
             s3_upload_url=env.url("S3_UPLOAD_URL", None),
             s3_addressing=env.one_of("S3_ADDRESSING", ("path", "virtual")),
@@ -304,7 +305,7 @@ class _Env:
 
     def hosts(self, name):
         pairs = [part.strip().rpartition(":") for part in self.text(name, "").split(",") if part.strip()]
-        if not all(host and port.isascii() and port.isdigit() for host, _, port in pairs):
+        if not all(host and port.isascii() and port.isdigit() and int(port[:6]) <= 65_535 for host, _, port in pairs):
             raise ConfigError(f"{name} must be a comma-separated list of host:port")
         return frozenset((host.strip("[]").lower(), int(port)) for host, _, port in pairs)
 

@@ -2,6 +2,7 @@
 
 import fcntl
 import json
+import logging
 import os
 import signal
 import socket
@@ -28,6 +29,8 @@ PATIENCE = 30.0     # seconds for the API to answer
 PAUSE = 1.0         # seconds before a process that ended is started again
 STOP = 30.0         # seconds that API and worker have to finish what they are at
 BUCKET = "posthorn"
+
+log = logging.getLogger("posthorn.up")
 
 
 class Up:
@@ -173,14 +176,14 @@ class Up:
             time.sleep(PAUSE)
             for command, process in list(self._processes.items()):
                 if process.poll() is not None:
-                    self.say(f"`posthorn {command}` ended ({process.returncode}); starting it again")
+                    log.warning("`posthorn %s` %s; starting it again", command, _end(process.returncode))
                     self._start(command)
             for server in self._servers:
                 if not server.alive():
                     self._restart(server)
 
     def _restart(self, server):
-        self.say(f"{type(server).__name__} ended; starting it again")
+        log.warning("%s ended; starting it again", type(server).__name__)
         address = server.start()
         if isinstance(server, Store) and address.endpoint_url != self.environ["S3_ENDPOINT_URL"]:
             # Its port was taken meanwhile: API and worker start again with the new address, by _watch.
@@ -209,6 +212,11 @@ class Up:
                 process.wait()
         for server in reversed(self._servers):
             server.stop()
+
+
+def _end(status):
+    """How a process ended, by its exit status: less than 0 for a signal."""
+    return f"was killed by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
 
 
 def _write_secret(path, text):

@@ -13,6 +13,7 @@ from platforms.threads import Threads
 from platforms.tiktok import TikTok
 from platforms.twitter import Twitter
 from platforms.youtube import YouTube
+from storage.urls import UrlError, parse
 
 PLATFORMS = (Instagram, TikTok, YouTube, LinkedIn, Twitter, Facebook, Pinterest, Bluesky, Threads, Mastodon, GoogleBusinessProfile)
 
@@ -25,6 +26,8 @@ class Registry:
     """
 
     def __init__(self, fetcher, settings, *, allow_plain=frozenset()):
+        for platform in PLATFORMS:
+            _check_addresses(platform.name, settings.get(platform.name, {}))
         http = Http(fetcher, allow_plain)
         self._platforms = {platform.name: platform(http, settings.get(platform.name, {})) for platform in PLATFORMS}
         self.names = tuple(self._platforms)
@@ -36,3 +39,12 @@ class Registry:
     def connector(self, name, mode):
         """Who publishes: the network itself, or in test mode the sandbox."""
         return self.sandbox if mode == "test" else self._platforms[name]
+
+
+def _check_addresses(network, settings):
+    for name, value in settings.items():
+        try:
+            if name.endswith("_url"):
+                parse(value)
+        except UrlError as error:
+            raise ValueError(f"POSTHORN_{network}_{name}".upper() + f": {error.args[0]}") from None

@@ -45,7 +45,8 @@ def told(found):
 @pytest.mark.parametrize("name, remedy", [
     ("POSTHORN_TWITER_CLIENT_ID", "is POSTHORN_TWITTER_CLIENT_ID meant?"),
     ("POSTHORN_RATELIMIT", "is POSTHORN_RATE_LIMIT meant?"),
-    ("POSTHORN_LOGFORMAT", "is POSTHORN_LOG_FORMAT meant?"), ("POSTHORN_X", "take it away")])
+    ("POSTHORN_LOGFORMAT", "is POSTHORN_LOG_FORMAT meant?"), ("POSTHORN_X", "take it away"),
+    ("POSTHORN_MASTODON_CLIENT_ID", "take it away")])
 def test_what_is_no_setting_is_named_with_what_may_be_meant(environ, name, remedy):
     [found] = checkups.names({**environ, name: "canary"})
     assert found.good is None and found.what.startswith(name) and remedy in found.remedy and "canary" not in str(found)
@@ -223,10 +224,16 @@ def test_networks_that_tell_are_asked_whether_they_know_the_app(name):
     assert "cannot be told" in apps(name, good)[0][1]       # it is away, or not to be reached from here
 
 
+def test_an_address_that_is_none_is_told():
+    assert apps("bluesky", {"api_url": "foo"}) == [
+        (False, "POSTHORN_BLUESKY_API_URL: the URL must start with http:// or https://")]
+
+
 def test_half_an_app_is_told_and_none_at_all_is_no_fault():
     assert apps("tiktok", {"client_secret": "canary"})[0] == (
         False, "POSTHORN_TIKTOK_CLIENT_SECRET is set, and POSTHORN_TIKTOK_CLIENT_ID is not")
     [(good, what)] = apps("tiktok", {})
+    assert apps("mastodon", {"client_id": "1"}) == [(good, what)]       # which takes none
     without = [platform.name for platform in PLATFORMS if "client_id" in platform.settings]
     assert good and what == f"no app is set for {', '.join(without)}: no account can be connected there"
     assert "cannot be told" in apps("facebook", {"client_id": "1", "client_secret": "canary"})[0][1]

@@ -39,7 +39,7 @@ def test_other_addresses_keep_their_paths_and_names(environ):
     ("S3_BUCKET", "Bad Bucket!!"), ("S3_BUCKET", "10.0.0.1"), ("S3_BUCKET", "a..b"), ("S3_BUCKET", "ab"),
     ("S3_BUCKET", "a" * 64),
     ("S3_ENDPOINT_URL", "https://s3.example.com   S3_REGION=eu"), ("S3_PUBLIC_URL", "https://x.example/media?x=1#y"),
-    ("S3_UPLOAD_URL", "https://x.example/#"), ("POSTHORN_OTLP_URL", "http://x.example/\udcff"),
+    ("S3_REGION", "eu 1"), ("POSTHORN_ALLOW_PRIVATE", "host:65536"), ("S3_UPLOAD_URL", "https://x.example/#"), ("POSTHORN_OTLP_URL", "http://x.example/\udcff"),
     ("POSTHORN_METRICS_HOST", "not a host"), ("POSTHORN_METRICS_HOST", "http://x"),
     ("POSTHORN_API_PROCESSES", "1000000"), ("POSTHORN_API_PROCESSES", "9" * 5000), ("POSTHORN_WORKER_THREADS", "1001")])
 def test_nonsense_is_refused_with_the_name_of_the_setting_alone(environ, name, value):

@@ -1,5 +1,6 @@
 """`posthorn up`, as a person runs it: from nothing, again, and when things are in its way."""
 
+import json
 import os
 import re
 import shutil
@@ -102,6 +103,8 @@ def test_what_dies_is_started_again_and_nothing_outlives_it(data_dir):
     http = running.http(running.read_key("test"))
     worker = next(process for process in running.family() if "worker" in process.cmdline())
     worker.kill()
+    told = json.loads(next(line for line in running.popen.stdout if "starting it again" in line))
+    assert told["message"] == "`posthorn worker` was killed by SIGKILL; starting it again"
     post = http.post("/v1/posts", {"caption": "hello", "targets": [{"platform": "bluesky"}]}).data
     assert http.settled(post["id"], within=15)["status"] == "published"
 
