@@ -33,6 +33,7 @@ from handlers.services import Services, build
 from storage.database import DatabaseAway
 from storage.media import Unfinished
 from storage.objects import StoreUnavailable
+from storage.outage import why
 
 MODULES = (posts, generate, media, accounts, clients, platforms, health, ideas, webhooks)
 
@@ -101,7 +102,7 @@ def _known(error):
     if isinstance(error, ApiError):
         return error
     if isinstance(error, DatabaseAway):
-        log.warning("the database is away: %s", type(error).__name__)
+        log.warning("the database is away: %s", why(error))
         return ServiceUnavailable("the database does not answer", headers={"Retry-After": "5"})
     if isinstance(error, StoreUnavailable):
         return ExternalServiceError("the object store does not answer")

@@ -156,7 +156,7 @@ class Config:
             api_metrics_port=env.port("POSTHORN_API_METRICS_PORT", unlike="POSTHORN_METRICS_PORT"),
             api_figures=env.path(FIGURES),
             otlp_url=env.url("POSTHORN_OTLP_URL", None) or env.url("OTEL_EXPORTER_OTLP_ENDPOINT", None),
-            validate_responses=env.text("POSTHORN_VALIDATE_RESPONSES", "") == "1",
+            validate_responses=env.one_of("POSTHORN_VALIDATE_RESPONSES", ("0", "1")) == "1",
             platforms=env.sections(),
         )
 

@@ -20,6 +20,7 @@ from handlers.process import data_dir_option
 from handlers.stores import lineage, open_database, open_store
 from storage.database import DatabaseAway, database, later_migrations, pending_migrations, with_connection
 from storage.objects import ADMIT, NO_PAGES, PROBE_PREFIX, StoreUnavailable
+from storage.outage import why
 from storage.queue import health
 
 OLDEST_POSTGRES = 150_000   # server_version_num
@@ -62,7 +63,7 @@ def _database(config, objects):
             queue = None if missing else health()
             checked = [] if missing else [checkups.database_clock(), *checkups.keys(config)]
     except DatabaseAway as error:
-        yield Finding(False, f"the database does not answer ({type(error).__name__})",
+        yield Finding(False, f"the database does not answer as it should: {why(error)}",
                       "look at DATABASE_URL, and whether PostgreSQL runs")
         return
     yield Finding(True, f"the database answers: PostgreSQL {number // 10_000}") if number >= OLDEST_POSTGRES else Finding(

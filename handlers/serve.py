@@ -75,7 +75,11 @@ class Api(BaseApplication):
 
     def load(self):
         """Called by gunicorn in each process."""
-        return import_app("handlers.asgi:app")
+        try:
+            return import_app("handlers.asgi:app")
+        except ConfigError as error:        # as handlers.cli says it; gunicorn would show the way of the error as well
+            print(f"posthorn: {error}", file=sys.stderr)
+            sys.exit(Arbiter.APP_LOAD_ERROR)
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from platforms.errors import Disconnected, PlatformError, Unavailable
 from storage import audit
 from storage.database import DatabaseAway, database, insist, new_id
 from storage.models import Account
+from storage.outage import why
 from storage.secrets import Unreadable, Vault
 
 RENEWAL = timedelta(seconds=90)     # longer than the longest call: whoever has not come back by then is gone
@@ -66,7 +67,7 @@ class Accounts:
                     break
                 self._look_after(row, platforms.connector(row.platform, "live"))
         except DatabaseAway as error:
-            log.info("the database is away (%s); accounts are looked after later", type(error).__name__)
+            log.info("the database is away (%s); accounts are looked after later", why(error))
         finally:
             self._looking.release()
 

@@ -24,10 +24,11 @@ MODEL_ANSWERS = Counter("posthorn_model_answers", "What the caption model's serv
 DELIVERIES_CLAIMED = Counter("posthorn_deliveries_claimed", "Events for webhooks taken in hand.")
 DELIVERY_LEASES_EXPIRED = Counter("posthorn_delivery_leases_expired", "Events taken back from workers that were gone.")
 WEBHOOK_ATTEMPTS = Counter("posthorn_webhook_attempts", "Attempts to deliver an event, by result: delivered, put_back (tried "
-                                                        "again later), failed (given up).", ["result"])
-WEBHOOK_LATENESS = Histogram("posthorn_webhook_lateness_seconds", "From an event until its first attempt began.",
+                                                        "again later), failed (given up).", ["mode", "result"])
+WEBHOOK_LATENESS = Histogram("posthorn_webhook_lateness_seconds", "From an event until its first attempt began.", ["mode"],
                              buckets=(0.05, 0.1, 0.25, 0.5, 1, 2, 5, 15, 60, 300, 3600, 86400))
-WEBHOOKS_DISABLED = Counter("posthorn_webhooks_given_up", "Webhooks that were disabled because their receiver took no event.")
+WEBHOOKS_DISABLED = Counter("posthorn_webhooks_given_up", "Webhooks that were disabled because their receiver took no event.",
+                            ["mode"])
 
 
 def count(job, move: str) -> None:

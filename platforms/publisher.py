@@ -19,6 +19,7 @@ from platforms.pacing import CRASHES, next_look, pause, spread
 from storage import queue, tracing
 from storage.database import DatabaseAway, insist
 from storage.ids import about
+from storage.outage import why
 
 UNCONFIRMED = Unconfirmed("the platform did not confirm; the post may have been published")
 
@@ -53,7 +54,7 @@ class Publisher(Aftermath):
             steps = {"preparing": self._publish, "processing": self._check, None: self._look}
             steps[job.stage](job, connector)
         except DatabaseAway as error:
-            log.warning("target %s: the database is away (%s); its lease will run out", job.id, type(error).__name__)
+            log.warning("target %s: the database is away (%s); its lease will run out", job.id, why(error))
         except Exception:
             log.exception("target %s: the publisher itself failed; its lease will run out", job.id)
 

@@ -17,6 +17,7 @@ from storage.database import DatabaseAway, insist
 from storage.deliveries import Job, Outcome
 from storage.fetch import Busy, FetchError, Timeouts
 from storage.ids import about
+from storage.outage import why
 from storage.secrets import Unreadable, Vault
 from storage.webhooks import owner
 
@@ -50,10 +51,10 @@ class Sender:
     def _run(self, job):
         try:
             if job.tries == 0:
-                WEBHOOK_LATENESS.observe(max(0.0, job.late))
+                WEBHOOK_LATENESS.labels(job.mode).observe(max(0.0, job.late))
             self._attempt(job)
         except DatabaseAway as error:
-            log.warning("the database is away (%s); the lease of a delivery will run out", type(error).__name__)
+            log.warning("the database is away (%s); the lease of a delivery will run out", why(error))
         except Exception:
             log.exception("an event could not be sent, by a fault on our side; the lease of its delivery will run out")
 
@@ -107,7 +108,7 @@ class Sender:
         else:
             move, result = self._fail, "failed"
         if insist(partial(move, job, outcome)):
-            WEBHOOK_ATTEMPTS.labels(result).inc()
+            WEBHOOK_ATTEMPTS.labels(job.mode, result).inc()
             tracing.note({"posthorn.outcome": result})
             log.info("%s: %s", job.type, f"{result}, {outcome.error}" if outcome.error else result)
 
@@ -117,7 +118,7 @@ class Sender:
         # Who was asked once in all that time, since nobody worked, has not refused for a day.
         ours, disabled = deliveries.failed(job, outcome, reason if gone or job.tries else None, gone=gone)
         if disabled:
-            WEBHOOKS_DISABLED.inc()
+            WEBHOOKS_DISABLED.labels(job.mode).inc()
             log.warning("a webhook is disabled: %s", reason)
         return ours
 

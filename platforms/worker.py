@@ -23,6 +23,7 @@ from storage import deliveries, queue
 from storage.database import BELL, DatabaseAway, connection_parameters, database, new_id
 from storage.ids import about
 from storage.lineage import MARK_EVERY, Lineage
+from storage.outage import Outage
 from storage.retention import Keep, tidy
 from storage.webhooks import BELL_WORD
 
@@ -59,7 +60,7 @@ class Worker:
         self._wake_up.setblocking(False)
         self._waker.setblocking(False)
         self._stopping, self._over = threading.Event(), threading.Event()
-        self._bell = None
+        self._bell, self._outage = None, Outage(log, "the database")
 
     def run(self) -> None:
         """Works until `stop`; then what is being sent is finished and the rest given back."""
@@ -90,10 +91,12 @@ class Worker:
 
     def _try_turn(self):
         try:
-            self._sleep(self._turn())
+            wait = self._turn()
+            self._outage.is_over()
+            self._sleep(wait)
         # Away, restarting, taken over by one that cannot write yet, or standing still while others hold all connections.
         except (PeeweeException, psycopg2.Error, *DatabaseAway) as error:
-            log.warning("the database is away (%s); trying again", type(error).__name__)
+            self._outage.goes_on(error)
             self._start_over()
         except Exception:       # the next turn may succeed, and what is in hand needs its heart
             log.exception("a turn failed; trying again")
@@ -120,7 +123,8 @@ class Worker:
 
     def _beat(self):
         """Says that we live, keeps our leases, and takes back those of workers that are gone."""
-        pause = 0.0     # the first at once: where all others have died, it is what takes back what they had
+        pause, outage = 0.0, Outage(log, "the database of the heartbeat")
+        # The first at once: where all others have died, it is what takes back what they had.
         while not self._over.wait(pause):
             pause = HEARTBEAT
             try:
@@ -129,8 +133,9 @@ class Worker:
                     line.beat()
                 for line in self._lines:
                     self._sweep(line)
+                outage.is_over()
             except Exception as error:      # whatever it was: without a heart, every lease would run out
-                log.warning("no heartbeat (%s)", type(error).__name__)
+                outage.goes_on(error)
                 database.manual_close()
         database.close()
 

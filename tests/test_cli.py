@@ -5,7 +5,7 @@ import pytest
 from storage import keys
 from storage.models import ApiKey, Team
 from tests.commands import posthorn, rows
-from tests.service import Http
+from tests.service import Http, free_port
 
 
 @pytest.fixture
@@ -65,6 +65,8 @@ def test_a_database_that_is_away_ends_in_one_sentence(environ):
     nonsense = posthorn({**environ, "DATABASE_URL": "nonsense"}, "migrate", fails=True)
     assert nonsense == "posthorn: DATABASE_URL is not a PostgreSQL connection URL"
     assert posthorn({"PATH": environ["PATH"], "HOME": "/nowhere"}, "serve", fails=True).startswith("posthorn: DATABASE_URL is not set")
+    lines = posthorn({**environ, "POSTHORN_SECRET_KEYS": "nonsense"}, "serve", "--port", str(free_port()), fails=True)
+    assert "posthorn: POSTHORN_SECRET_KEYS must hold Fernet keys" in lines and "Traceback" not in lines
     assert posthorn(environ, "migrate") == "nothing to do\n"
 
 

@@ -70,7 +70,7 @@ def test_all_is_well(healthy):
 def test_the_exit_status_says_that_something_is_wrong(healthy):
     lines, status = said({**healthy, "S3_SECRET_KEY": "wrong", "DATABASE_URL": "postgresql://x@127.0.0.1:1/x"})
     assert status == 1 and [line[:4] for line in lines[:3]] == ["ok  ", "FAIL", "FAIL"]
-    assert lines[1] == ("FAIL  the database does not answer (OperationalError): "
+    assert lines[1] == ("FAIL  the database does not answer as it should: nobody listens there: "
                         "look at DATABASE_URL, and whether PostgreSQL runs")
 
 

@@ -12,7 +12,7 @@ from handlers.serve import Log
 from storage import keys
 from storage.secrets import Vault, new_key
 
-LINES = ["request 5f3a9c failed", "the database is away: OperationalError",
+LINES = ["request 5f3a9c failed", "the database is away: it refuses the password; trying again",
          "target of post_mxYPry7LqKWGYEYcfHY6kF: state=publishing code=190",
          "bearer of news", "https://ann.example/a:b@c", "token is missing", "Basic setup", "in_ and at_ and sk_live_",
          "https://s3.example/media/5f3a9c.png?partNumber=3"]

@@ -9,6 +9,7 @@ from pathlib import Path
 from flask import make_response, render_template, request
 
 from handlers.exchange import exchange_of
+from storage.outage import why
 
 STYLE = Path(__file__).with_name("templates").joinpath("style.css").read_text()
 STYLE_HASH = b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
@@ -43,7 +44,7 @@ def failed(error):
 
 def away(error):
     """Writes down that the database is away; returns the seconds after which to try again."""
-    log.warning("the database is away: %s", type(error).__name__)
+    log.warning("the database is away: %s", why(error))
     return "5"
 
 
