@@ -18,6 +18,7 @@ from handlers.console import as_json, show
 from handlers.findings import Finding
 from handlers.process import data_dir_option
 from handlers.stores import lineage, open_database, open_store
+from storage.asking import SECONDS, Asking
 from storage.database import DatabaseAway, database, later_migrations, pending_migrations, with_connection
 from storage.objects import ADMIT, NO_PAGES, PROBE_PREFIX, StoreUnavailable
 from storage.outage import why
@@ -47,12 +48,24 @@ def findings(environ, data_dir: Path) -> Iterator[Finding]:
         return
     yield Finding(True, "the settings can be read")
     yield from checkups.names(environ)
-    yield from _database(config, objects)
-    yield from _store(config, objects)
-    yield from checkups.store_clock(config)
+    hangs = _hangs(objects)     # asked once, or each question below would wait for it
+    yield from _database(config, None if hangs else objects)
+    if hangs:
+        yield Finding(False, f"the store gives no answer within {SECONDS:.0f} s", S3_SETTINGS)
+    else:
+        yield from _store(config, objects)
+        yield from checkups.store_clock(config)
     for check in (checkups.api, checkups.metrics, checkups.captions, checkups.networks):
         yield from check(config)
     yield from checkups.room(data_dir)
+
+
+def _hangs(objects):
+    try:
+        Asking(objects.ready)()
+    except TimeoutError:
+        return True
+    return False
 
 
 def _database(config, objects):
@@ -74,7 +87,8 @@ def _database(config, objects):
     yield Finding(True, "the schema is up to date") if not newer else Finding(
         None, f"the schema is {len(newer)} migrations ahead of this code", "upgrade this process as well")
     yield from checked
-    yield from _history(objects)
+    if objects is not None:
+        yield from _history(objects)
     yield from _workers(queue)
 
 
@@ -89,7 +103,8 @@ def _history(objects):
 
 def _workers(queue):
     if queue.worker_seen > SILENCE:
-        yield Finding(False, "no worker has given a sign of life", "start `posthorn worker`; nothing is published meanwhile")
+        yield Finding(False, "no worker has given a sign of life",
+                      "start `posthorn worker`, or look at the log of the one that runs; nothing is published meanwhile")
     else:
         yield Finding(True, "a worker is at work")
     if queue.oldest_due > WAITING:

@@ -67,6 +67,14 @@ def test_all_is_well(healthy):
         "no caption model is set: live keys get no captions")]
 
 
+def test_a_store_that_hangs_is_waited_for_once(healthy, wrong, monkeypatch):
+    monkeypatch.setattr("storage.asking.SECONDS", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as hanging:
+        found = wrong({**healthy, "S3_ENDPOINT_URL": f"http://127.0.0.1:{hanging.getsockname()[1]}"})
+    assert [line for line in found if "store" in line] == [
+        "FAIL  the store gives no answer within 3 s: look at S3_ENDPOINT_URL, S3_BUCKET, S3_REGION, S3_ADDRESSING and the keys"]
+
+
 def test_the_exit_status_says_that_something_is_wrong(healthy):
     lines, status = said({**healthy, "S3_SECRET_KEY": "wrong", "DATABASE_URL": "postgresql://x@127.0.0.1:1/x"})
     assert status == 1 and [line[:4] for line in lines[:3]] == ["ok  ", "FAIL", "FAIL"]
