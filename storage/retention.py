@@ -73,6 +73,16 @@ WITH page AS (
 SELECT max(id) FROM page HAVING min(at) < now() - %(journal)s
 """
 
+# What enabling the webhook would give up: how much that is must not make the request for it slow.
+GIVE_UP = """
+UPDATE deliveries SET status = 'failed', next_at = NULL
+WHERE status = 'pending' AND leased_until IS NULL AND ends_at < now() AND id = ANY (ARRAY(
+    SELECT d.id FROM webhooks AS w CROSS JOIN LATERAL (
+        SELECT id FROM deliveries WHERE webhook_id = w.id AND next_at IS NOT NULL AND leased_until IS NULL AND ends_at < now()
+        LIMIT %(batch)s) AS d
+    WHERE w.status = 'disabled' LIMIT %(batch)s))
+"""
+
 # Signed beside the new one until receivers were told.
 FORGET = "UPDATE webhooks SET previous_secret = NULL, previous_until = NULL WHERE previous_until < clock_timestamp()"
 
@@ -89,6 +99,7 @@ def tidy(keep: Keep = Keep()) -> None:
     values, deadline = {**asdict(keep), "batch": BATCH}, time.monotonic() + SECONDS
     for table, which in ENDED:
         _repeat(DELETE.format(table, which), values, deadline)
+    _repeat(GIVE_UP, values, deadline)
     _run(FORGET, {})
     if keep.audit is not None:
         _repeat(AUDIT, values, deadline)

@@ -316,7 +316,8 @@ def test_a_replay_is_the_same_event_again(post):
     assert post.work() == 3 and len(set(post.receiver.at())) == 3
 
 
-def test_what_happens_while_a_webhook_is_disabled_waits_and_what_is_too_old_wants_a_replay(post):
+@pytest.mark.parametrize("tidied", [True, False], ids=["by the house round", "when it is enabled"])
+def test_what_happens_while_a_webhook_is_disabled_waits_and_what_is_too_old_wants_a_replay(post, tidied):
     webhook = post.webhook()
     with post.desk._connected():
         webhook = webhook.edit({"status": "disabled"})
@@ -326,6 +327,10 @@ def test_what_happens_while_a_webhook_is_disabled_waits_and_what_is_too_old_want
     assert post.work() == 0
     with post.desk._connected():
         assert deliveries.seconds_to_next() is None
+        if tidied:
+            retention.tidy()
+    assert (post.read(old)["status"], post.read(young)["status"]) == ("failed" if tidied else "pending", "pending")
+    with post.desk._connected():
         webhook = webhook.edit({"status": "enabled"})
     assert post.work() == 1 and [id_ for id_, _ in post.receiver.at()] == [young]
     assert post.read(old)["status"] == "failed" and post.tried(old) == []
