@@ -107,7 +107,7 @@ class Aftermath:
         if self._known_there(job, connector):
             return self._record(queue.send_again, job)      # surer than looking, where another post may look alike
         if wait := self.breakers.wait(job.breaker):
-            return self._record(queue.looked, job, spread(wait), note={"breaker": "open"}, counts=False)
+            return self._record(queue.looked_in_vain, job, spread(wait), note={"breaker": "open"}, counts=False)
         try:
             account = self._accounts.usable(job.account, connector)
             receipt = {**connector.bare, **job.receipt} if job.restored and not job.has_media else job.receipt
@@ -117,20 +117,20 @@ class Aftermath:
             return self._looked_in_vain(job, error)
         except PlatformError as error:
             self._report(job, error)
-            return self._record(queue.looked, job, next_look(job.looks + 1), note=describe(error))
+            return self._record(queue.looked_in_vain, job, next_look(job.looks + 1), note=describe(error))
         except DatabaseAway:
             raise
         except Exception:
             log.exception("target %s: looking for it failed", job.id)
             fault = OurFault("looking for this post failed on our side")
-            return self._record(queue.looked, job, next_look(job.looks + 1), note=describe(fault))
+            return self._record(queue.looked_in_vain, job, next_look(job.looks + 1), note=describe(fault))
         return self._found(job, connector, found)
 
     def _looked_in_vain(self, job, error):
         """The network did not answer, so this was no look; but after a day nobody looks any more."""
         over = job.since_sending > PROCESSING.total_seconds()
         later = None if over else max(pause(job.tries, error), LOOKS[min(job.looks + 1, len(LOOKS) - 1)])
-        return self._record(queue.looked, job, later, note=describe(error), counts=False)
+        return self._record(queue.looked_in_vain, job, later, note=describe(error), counts=False)
 
     def _found(self, job, connector, found):
         """What a look brought: the post, its absence, or no certainty."""
@@ -142,7 +142,7 @@ class Aftermath:
         if isinstance(found, base.Published | base.Processing):
             return self._outcome(job, connector, found, job.receipt)
         if not isinstance(found, base.Absent):
-            return self._record(queue.looked, job, next_look(job.looks + 1), note={"find": "cannot tell"})
+            return self._record(queue.looked_in_vain, job, next_look(job.looks + 1), note={"find": "cannot tell"})
         if connector.find_retries:
             return self._record(queue.send_again, job)
         return self._fail(job, Unavailable("the platform did not take the post; it is surely not there"))

@@ -320,7 +320,7 @@ def is_of_another(job: Job, post_id: str | None, receipt: dict) -> bool:
     return database.execute_sql(query, (job.account_id, job.id, post_id, Json(receipt))).fetchone() is not None
 
 
-def looked(job: Job, after: float | None, *, note: dict | None = None, counts: bool = True) -> bool:
+def looked_in_vain(job: Job, after: float | None, *, note: dict | None = None, counts: bool = True) -> bool:
     """Looked for without finding out; look again in `after` seconds, or never. `counts` = the network did answer."""
     return _move(job, f"looks = looks + {int(counts)}, {RELEASED}", after, note=note)
 

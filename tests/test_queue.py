@@ -174,7 +174,7 @@ def test_what_is_looked_for_no_more_has_no_next_time(desk):
     target, job = desk.sending()
     assert queue.unconfirmed(job, ERROR, 0)
     job = desk.claimed(target)
-    assert queue.looked(job, None)
+    assert queue.looked_in_vain(job, None)
     row = desk.row(target)
     assert (row.status, row.next_at, row.looks) == ("unconfirmed", None, 1)
     assert (queue.seconds_to_next(), queue.health().oldest_due, queue.health().unconfirmed) == (None, 0, 1)

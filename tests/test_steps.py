@@ -47,7 +47,7 @@ MOVES = {
     "failed": lambda job: queue.failed(job, ERROR),
     "put_back": lambda job: queue.put_back(job, 1),
     "unconfirmed": lambda job: queue.unconfirmed(job, ERROR, 1),
-    "looked": lambda job: queue.looked(job, 1),
+    "looked": lambda job: queue.looked_in_vain(job, 1),
     "send_again": queue.send_again,
 }
 CERTAIN = {"published": "published", "failed": "failed", "put_back": "scheduled", "processing": "publishing"}
@@ -113,7 +113,7 @@ def test_a_certain_answer_is_too_late_after_somebody_has_looked(desk, move):
     target, late = desk.sending()
     desk.swept(target)
     desk.ago(target, 0, "next_at")
-    assert queue.looked(desk.claimed(target, "ben"), 120)
+    assert queue.looked_in_vain(desk.claimed(target, "ben"), 120)
     assert MOVES[move](late) is False
     assert desk.row(target).status == "unconfirmed"
 
