@@ -1,5 +1,7 @@
 """One real database, one real store, one API and one worker for the whole run; every test brings a team of its own."""
 
+import signal
+
 import pytest
 
 from storage.database import database, migrate, open_pool
@@ -7,6 +9,11 @@ from storage.objects import Objects
 from tests.links import fetcher, fetching_api, links  # fixtures
 from tests.servers import postgres_url, store_address  # fixtures
 from tests.service import Member, Process, environment, start_api
+
+
+def pytest_configure():
+    """A run that is told to end does so as with Ctrl-C, and leaves no server behind."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
