@@ -1,4 +1,4 @@
-"""Events on their way: signed, sent, tried again for a day, given up with a notice, replayed; whatever the receiver does.
+"""Events on their way: signed, sent, tried again, replayed; whatever the receiver does.
 
 Where time passes it is the database's: instead of waiting, each pause is taken from the times of the deliveries.
 """
@@ -9,12 +9,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from handlers.config import LogSettings
-from handlers.logs import formatter
 from platforms.webhooks import Sender, pause
 from storage import deliveries, retention
-from storage.audit import trail
-from storage.database import database
 from storage.fetch import Fetcher
 from storage.lookups import Exhausted
 from storage.resealing import census, reseal
@@ -26,7 +22,6 @@ from tests.delivery import address, desk, whole_desk  # fixtures
 from tests.receiver import receiving
 from tests.sending import NAME, Post
 from tests.sending import plain, post   # fixtures
-from tests.service import Member
 
 HOUR, DAY = 3600, 86_400
 UNREACHED = "the address cannot be reached"
@@ -83,98 +78,6 @@ def test_a_receiver_that_is_down_for_an_hour_gets_every_event_once(desk):
         post.work()
         assert sorted(id_ for id_, _ in receiver.at()) == sorted(ids) and receiver.faults == []
     assert {post.read(id_)["status"] for id_ in ids} == {"delivered"} and post.status(webhook) == ("enabled", None)
-
-
-def test_after_a_day_it_has_failed_and_the_webhook_is_disabled_with_a_notice(post, caplog, monkeypatch):
-    monkeypatch.setattr(caplog.handler, "formatter", formatter(LogSettings.from_env({"POSTHORN_LOG_FORMAT": "json"})))
-    webhook, other = post.webhook("/dead"), post.webhook()
-    post.receiver.answers["/dead"] = [500] * 99
-    id_, waits = post.tell(webhook), []
-    assert post.work() == 1
-    waits.append(post.until_next(id_))
-    other_id = post.tell(other)
-    assert post.work() == 2 and post.read(other_id)["status"] == "delivered"    # which helps this one nothing
-    waits.append(post.until_next(id_))
-    while post.read(id_)["status"] == "pending":
-        assert post.work() == 1
-        waits.append(post.until_next(id_))
-    assert waits[:6] == [pytest.approx(wait, rel=0.11) for wait in (5, 300, 1800, 2 * HOUR, 5 * HOUR, 10 * HOUR)]
-    assert len(waits) == 8 and DAY - 120 < post.now < DAY
-    assert post.read(id_)["status"] == "failed" and len(post.tried(id_)) == 8
-    reason = "the receiver took no event for 24 hours"
-    assert post.status(webhook) == ("disabled", reason) and post.status(other) == ("enabled", None)
-    [line] = [line for line in map(json.loads, caplog.text.splitlines()) if line["level"] != "INFO"]
-    said = {"message": f"a webhook is disabled: {reason}", "webhook_id": webhook.id, "team_id": webhook.team_id, "delivery_id": id_}
-    assert line.items() >= said.items()
-    with post.desk._connected():
-        [entry] = trail(object_id=webhook.id)
-    assert (entry.action, entry.actor, entry.detail) == ("webhook.disabled", "worker", {"reason": reason})
-    assert (entry.team_id, entry.mode) == (webhook.team_id, "live")
-
-
-@pytest.mark.parametrize("days", [2, 8])
-def test_the_day_of_a_receiver_begins_with_the_first_attempt_however_long_nobody_worked(post, days):
-    webhook = post.webhook()
-    id_ = post.tell(webhook)
-    post.desk.sql("UPDATE deliveries SET created_at = created_at - %s * interval '1 day' WHERE id = %s", days, id_)
-    post.pass_time(days * DAY)
-    post.receiver.answers["/"] = [503] * 2
-    assert post.work() == 1 and post.status(webhook) == ("enabled", None)
-    if days > 7:        # which is too late for anybody
-        assert post.read(id_)["status"] == "failed"
-        return
-    assert post.until_next(id_) == pytest.approx(5, rel=0.11)
-    assert post.work() == 1 and post.until_next(id_) == pytest.approx(300, rel=0.11)
-    assert post.work() == 1 and post.read(id_)["status"] == "delivered"
-
-
-def test_what_was_delivered_meanwhile_keeps_a_webhook_enabled(post):
-    webhook = post.webhook()
-    post.receiver.answers["/"] = [500]
-    id_ = post.tell(webhook)
-    post.work()
-    post.tell(webhook)
-    post.work()
-    post.receiver.answers["/"] = [500] * 9
-    while post.until_next(id_) is not None:
-        post.work()
-    assert post.read(id_)["status"] == "failed" and post.status(webhook) == ("enabled", None)
-    post.receiver.answers["/"] = [500] * 9
-    last = post.tell(webhook)
-    while post.until_next(last) is not None:
-        post.work()
-    assert post.status(webhook)[0] == "disabled"        # what arrived before does not count
-
-
-def test_who_is_gone_gets_nothing_more(post):
-    webhook = post.webhook()
-    post.receiver.answers["/"] = [410]
-    first = post.tell(webhook)
-    post.work()
-    second = post.tell(webhook)
-    assert post.work() == 0
-    assert post.status(webhook) == ("disabled", "the receiver answered with status 410")
-    assert [post.read(id_)["status"] for id_ in (first, second)] == ["failed", "pending"] and len(post.receiver.got) == 1
-
-
-@pytest.mark.parametrize("change", [{"url": "/new"}, {"status": "enabled"}], ids=str)
-@pytest.mark.parametrize("left, answer", [(None, 410), (30, 500)], ids=["gone", "for a day"])
-def test_what_comes_of_a_webhook_as_it_was_does_not_disable_it_as_it_is(post, change, left, answer):
-    webhook = post.webhook("/old")
-    post.receiver.answers["/old"] = [answer]
-    id_ = post.tell(webhook)
-    if left:
-        post.desk.sql("UPDATE deliveries SET tries = 1")    # the day begins with the first
-        post.pass_time(DAY - left)
-    with post.desk._connected():
-        [job] = deliveries.claim("one", limit=9, lease=LEASE)
-        if "url" in change:
-            webhook.edit({"url": post.receiver.url("/new")})
-        else:
-            post.desk.sql("UPDATE webhooks SET status = 'disabled', disabled_at = now(), disabled_reason = 'x'")
-            webhook.edit(change)        # as it was read before: that it is disabled meanwhile, this one does not know
-    post.sender.run(job)
-    assert post.read(id_)["status"] == "failed" and post.status(webhook) == ("enabled", None)
 
 
 @pytest.mark.parametrize("status, wish, wait", [(429, "90", 90), (503, "90", 90), (429, "0", 5), (500, "90", 5),
@@ -314,96 +217,6 @@ def test_a_replay_is_the_same_event_again(post):
         assert deliveries.replay_all(webhook, start, None, "delivered") == 3
         assert deliveries.replay_all(webhook, start, None, None) == 0
     assert post.work() == 3 and len(set(post.receiver.at())) == 3
-
-
-@pytest.mark.parametrize("tidied", [True, False], ids=["by the house round", "when it is enabled"])
-def test_what_happens_while_a_webhook_is_disabled_waits_and_what_is_too_old_wants_a_replay(post, tidied):
-    webhook = post.webhook()
-    with post.desk._connected():
-        webhook = webhook.edit({"status": "disabled"})
-    old = post.tell(webhook)
-    post.pass_time(DAY + 1)
-    young = post.tell(webhook)
-    assert post.work() == 0
-    with post.desk._connected():
-        assert deliveries.seconds_to_next() is None
-        if tidied:
-            retention.tidy()
-    assert (post.read(old)["status"], post.read(young)["status"]) == ("failed" if tidied else "pending", "pending")
-    with post.desk._connected():
-        webhook = webhook.edit({"status": "enabled"})
-    assert post.work() == 1 and [id_ for id_, _ in post.receiver.at()] == [young]
-    assert post.read(old)["status"] == "failed" and post.tried(old) == []
-    with post.desk._connected():
-        assert deliveries.replay_all(webhook, datetime.now(UTC) - timedelta(days=2), None, "failed") == 1
-    assert post.work() == 1 and post.read(old)["status"] == "delivered" and post.status(webhook) == ("enabled", None)
-
-
-def test_one_webhook_at_its_limit_does_not_hold_up_the_others(post):
-    busy, other = post.webhook("/busy"), post.webhook()
-    for _ in range(5):
-        post.tell(busy)
-    id_ = post.tell(other)
-    with post.desk._connected():
-        assert [job.id for job in deliveries.claim("one", limit=9, lease=LEASE, full=[busy.id])] == [id_]
-        assert deliveries.seconds_to_next([busy.id]) is None and deliveries.seconds_to_next() < 0
-        jobs = deliveries.claim("one", limit=3, lease=LEASE)
-        assert len(jobs) == 3 and {job.webhook_id for job in jobs} == {busy.id}
-
-
-def test_who_has_least_in_hand_comes_first(post):
-    """Between teams, and between the webhooks of one, whoever waits for how long."""
-    busy, calm, other = post.webhook("/busy"), post.webhook("/calm"), post.webhook("/other", caller=Member("").caller("live"))
-    told = [webhook.id for webhook in (busy, busy, busy, busy, calm, other) if post.tell(webhook)]
-    with post.desk._connected():
-        got = [deliveries.claim("one", limit=1, lease=LEASE)[0].webhook_id for _ in told]
-        assert got == [busy.id, other.id, calm.id, busy.id, busy.id, busy.id]
-        assert deliveries.claim("one", limit=9, lease=LEASE) == []
-    post.tell(calm), post.tell(other)
-    with post.desk._connected():
-        full = [post.desk.team.id]
-        assert deliveries.seconds_to_next(full) < 0
-        [job] = deliveries.claim("one", limit=9, lease=LEASE, full=full)
-        assert job.team_id == other.team_id and deliveries.seconds_to_next(full) is None
-
-
-def test_an_outcome_counts_for_the_claim_that_it_is_of(post):
-    webhook = post.webhook()
-    id_, outcome = post.tell(webhook), deliveries.Outcome(datetime.now(UTC), 0.1, 500, "no")
-    with post.desk._connected():
-        [first] = deliveries.claim("one", limit=9, lease=timedelta(seconds=-1))
-        assert deliveries.sweep() == 1 and deliveries.sweep() == 0
-        assert not deliveries.put_back(first, outcome, 5)       # its lease ran out
-        post.pass_time(1)
-        [second] = deliveries.claim("two", limit=9, lease=LEASE)
-        assert not deliveries.delivered(first, outcome) and not deliveries.failed(first, outcome, "no", gone=True)[0]
-        deliveries.beat([first], lease=timedelta(seconds=-1))
-        assert deliveries.sweep() == 0
-        assert deliveries.delivered(second, outcome) and not deliveries.delivered(second, outcome)
-    assert len(post.tried(id_)) == 1 and post.status(webhook)[0] == "enabled"
-
-
-def test_what_somebody_holds_keeps_no_heart_waiting(post):
-    webhook = post.webhook()
-    ids = [post.tell(webhook) for _ in range(3)]
-    with post.desk._connected(), post.desk.session() as (_, cursor):
-        database.execute_sql("SET lock_timeout = '1s'")
-        jobs = deliveries.claim("one", limit=9, lease=timedelta(seconds=-1))
-        cursor.execute("SELECT FROM deliveries WHERE id = %s FOR UPDATE", (ids[0],))
-        deliveries.beat([job for job in jobs if job.id != ids[1]], lease=LEASE)
-        assert deliveries.sweep() == 1
-        database.execute_sql("RESET lock_timeout")
-    expired = dict(post.desk.sql("SELECT id, leased_until < clock_timestamp() FROM deliveries"))
-    assert expired == {ids[0]: True, ids[1]: None, ids[2]: False}
-
-
-def test_a_late_success_counts_where_nobody_else_has_claimed_it(post):
-    id_ = post.tell(post.webhook())
-    with post.desk._connected():
-        [job] = deliveries.claim("one", limit=9, lease=timedelta(seconds=-1))
-        deliveries.sweep()
-        assert deliveries.delivered(job, deliveries.Outcome(datetime.now(UTC), 9, 204, None))
-    assert post.read(id_)["status"] == "delivered" and post.work() == 0
 
 
 def test_secrets_are_in_no_row_log_error_or_repr(post, caplog, capfd):
