@@ -45,14 +45,14 @@ LISTED = {
 
 # The tests that watch a file, where that is not the matrix alone.
 COMMANDS = ["test_audit_commands.py"]
-WEBHOOKS = ["test_webhooks_api.py", "test_webhooks_delivery.py"]
+WEBHOOKS = ["test_webhooks_api.py", "test_webhooks_delivery.py", "test_webhooks_giving_up.py", "test_webhooks_claims.py"]
 WATCHED_BY = {
     "handlers/admin.py": COMMANDS, "handlers/consents.py": COMMANDS, "handlers/console.py": COMMANDS,
     "handlers/credentials.py": COMMANDS, "handlers/identity.py": COMMANDS,
     "storage/audit.py": COMMANDS, "storage/keys.py": ["test_matrix.py", *COMMANDS],
     "handlers/idempotency.py": ["test_idempotency.py"], "handlers/pages/authorize.py": ["test_oauth_refusals.py"],
     "handlers/webhooks.py": WEBHOOKS, "storage/deliveries.py": WEBHOOKS, "storage/webhooks.py": WEBHOOKS,
-    "storage/budgets.py": ["test_caption_budget.py"], "storage/claims.py": ["test_sweep.py"],
+    "storage/budgets.py": ["test_caption_budget.py"], "storage/claims.py": ["test_quotas.py"],
     "storage/oauth.py": ["test_oauth_refusals.py", "test_oauth.py"], "storage/people.py": ["test_sign_in.py"],
     "storage/models.py": ["test_matrix.py", "test_ideas.py"], "storage/posts.py": ["test_matrix.py", "test_posts.py"],
 }
