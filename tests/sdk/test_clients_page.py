@@ -10,7 +10,7 @@ from tests.contract.tools import node
 from tests.sdk.generated import HERE, blocks, run
 
 SECTION = (HERE.parents[1] / "docs" / "clients.md").read_text()
-INSTALL = re.compile(r"^(pip|npm) install .*\n", re.MULTILINE)
+INSTALL = re.compile(r"^(pip|npm) (install|pkg set) .*\n", re.MULTILINE)
 
 
 def shell(tool, integrator, folder):
@@ -22,7 +22,7 @@ def shell(tool, integrator, folder):
 
 @pytest.fixture
 def types(tmp_path):
-    """A project in tmp_path that has what npm would install."""
+    """A project in tmp_path as the commands of npm would make it."""
     (tmp_path / "node_modules").symlink_to(HERE / "node_modules")
     (tmp_path / "package.json").write_text('{"type": "module"}')
 
@@ -39,8 +39,9 @@ def test_typescript(integrator, types, tmp_path):
     shell("openapi-typescript", integrator, tmp_path)
     [program] = blocks(SECTION, "ts")
     (tmp_path / "hello.ts").write_text(program)
-    compiled = node("tsc", "--strict", "--module", "esnext", "--moduleResolution", "bundler", "--target", "es2022",
-                    "--types", "node", "--typeRoots", HERE / "node_modules" / "@types", tmp_path / "hello.ts", home=HERE)
+    assert "npx tsc --module nodenext hello.ts && node hello.js" in SECTION
+    compiled = node("tsc", "--strict", "--module", "nodenext", "--types", "node",
+                    "--typeRoots", HERE / "node_modules" / "@types", tmp_path / "hello.ts", home=HERE)
     assert compiled.returncode == 0, compiled.stdout
     assert run("node", "hello.js", folder=tmp_path, **integrator).startswith("post_")
 
