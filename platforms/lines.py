@@ -25,9 +25,9 @@ class Line:
                  expired):
         """`word`: how the bell is rung for it (storage.database.ring). `most`: the attributes of a job that say whose speed it
         depends on, or whose they are, and on how many threads such jobs may be at once. `source.claim`,
-        `source.seconds_to_next` and `source.give_back` are as in storage.queue. `runner.run` works on a job and raises nothing. `beat` is called with
-        the jobs in hand to keep them, `sweep` to take back what others left; it returns how many that were. `claimed` and
-        `expired` are Prometheus counters.
+        `source.seconds_to_next` and `source.give_back` are as in storage.queue. `runner.run` works on a job and raises nothing.
+        `beat` is called with the jobs in hand to keep them, `sweep` to take back what others left; it returns how many that
+        were. `claimed` and `expired` are Prometheus counters.
         """
         self.word, self.held, self.claimed_at = word, {}, None      # the jobs in hand, by id and fence
         self._source, self._runner, self._most, self._all = source, runner, most, room

@@ -46,7 +46,7 @@ class QueueCollector:
 
     def collect(self):
         """Called by prometheus_client."""
-        breakers = GaugeMetricFamily("posthorn_breaker_open_seconds", "Of a server that did not answer, seconds for which it is left alone.",
+        breakers = GaugeMetricFamily("posthorn_breaker_open_seconds", "Seconds for which a server that did not answer is left alone.",
                                      labels=["server"])
         for server, left in self._breakers.open().items():
             breakers.add_metric([server], left)

@@ -32,6 +32,8 @@ TIDY_EVERY = 600.0              # seconds
 ROOM = 8                        # times its threads for one server: so many would have to be slow at once to stop the rest
 # Events that one webhook gets at once, all those of a team, and all of them: no team keeps those of the others waiting.
 RECEIVER, RECEIVERS_OF_TEAM, RECEIVERS = 4, 32, 128
+# Away, restarting, taken over by one that cannot write yet, or standing still while others hold all connections.
+AWAY = (PeeweeException, psycopg2.Error, *DatabaseAway)
 GRACE = 25.0                    # seconds that a stopping worker waits for what is being sent
 
 log = logging.getLogger("posthorn.worker")
@@ -94,8 +96,7 @@ class Worker:
             wait = self._turn()
             self._outage.is_over()
             self._sleep(wait)
-        # Away, restarting, taken over by one that cannot write yet, or standing still while others hold all connections.
-        except (PeeweeException, psycopg2.Error, *DatabaseAway) as error:
+        except AWAY as error:
             self._outage.goes_on(error)
             self._start_over()
         except Exception:       # the next turn may succeed, and what is in hand needs its heart
@@ -134,8 +135,11 @@ class Worker:
                 for line in self._lines:
                     self._sweep(line)
                 outage.is_over()
-            except Exception as error:      # whatever it was: without a heart, every lease would run out
+            except AWAY as error:
                 outage.goes_on(error)
+                database.manual_close()
+            except Exception:       # whatever it was: without a heart, every lease would run out
+                log.exception("no heartbeat")
                 database.manual_close()
         database.close()
 
