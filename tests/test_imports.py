@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGES = ("handlers", "platforms", "storage")
 MAY_IMPORT = {"handlers": {"handlers", "platforms", "storage"}, "platforms": {"platforms", "storage"}, "storage": {"storage"}}
 NOT_CONNECTORS = {f"platforms.{name}" for name in ("http", "publisher", "aftermath", "outgoing", "worker", "lines", "captions",
-                                                  "chat", "accounts", "metrics", "webhooks")}
+                                                  "chat", "accounts", "metrics", "webhooks", "registry")}
 FILES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
 
 
