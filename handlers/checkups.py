@@ -63,10 +63,10 @@ def names(environ) -> Iterator[Finding]:
     for kind in (Config, LogSettings):
         kind.from_env(asked)
     known = {f"POSTHORN_{platform.name}_{name}".upper() for platform in PLATFORMS for name in platform.settings} | asked.names
-    networks = [f"POSTHORN_{platform.name}_".upper() for platform in PLATFORMS]
+    sections = [f"POSTHORN_{platform.name}_".upper() for platform in PLATFORMS]
     for name in sorted(name for name in environ if name.startswith("POSTHORN_") and name not in known):
-        network = next((prefix for prefix in networks if name.startswith(prefix)), "")
-        near = get_close_matches(name, [one for one in known if one.startswith(network)], 1, NEAR)
+        section = next((prefix for prefix in sections if name.startswith(prefix)), "")
+        near = get_close_matches(name, [one for one in known if one.startswith(section)], 1, NEAR)
         yield Finding(None, f"{name} is no setting of Posthorn", f"is {near[0]} meant?" if near else NO_NAME)
 
 

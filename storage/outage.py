@@ -40,14 +40,15 @@ class Outage:
     """Tells in `log` that something is away, at once and every AGAIN seconds, and for how long it was. For one thread."""
 
     def __init__(self, log: logging.Logger, what: str):
-        self._log, self._what, self._since, self._told = log, what, None, None
+        self._log, self._what, self._since, self._told = log, what, None, 0.0
 
     def goes_on(self, error: BaseException) -> None:
         """It is away, as `error` says."""
         now = time.monotonic()
-        if self._since is None:
-            self._since, self._told = now, None
-        if self._told is None or now - self._told >= AGAIN:
+        begins = self._since is None
+        if begins:
+            self._since = now
+        if begins or now - self._told >= AGAIN:
             self._told = now
             self._log.warning("%s is away: %s; trying again", self._what, why(error))
 

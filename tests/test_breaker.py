@@ -1,9 +1,13 @@
-"""The circuit breaker: opens after five failures in a row, lets one post through a minute later."""
+"""The circuit breaker: opens after five failures in a row, lets one post through a minute later; alone and in a publisher."""
 
 import pytest
 
 from platforms.breaker import FAILURES, OPEN_FOR, Breakers
+from platforms.errors import Rejected, Unavailable
 from platforms.pacing import LONGEST_PAUSE
+from tests.delivery import BUG, DONE, Told
+from tests.delivery import address, desk, whole_desk  # fixtures
+from tests.test_publisher import THROTTLED
 
 
 class Clock:
@@ -71,3 +75,42 @@ def test_it_is_told_until_the_server_answers_or_nobody_asks_any_more(breakers, c
     assert breakers.open() == {"mastodon https://a": OPEN_FOR}
     breakers.report("mastodon https://a", failed=False)
     assert breakers.open() == {}
+
+
+# In a publisher.
+
+def test_a_network_that_answers_is_not_left_alone(desk):
+    network = Told(publish=[Unavailable("not yet", retry_after=2)] * 6)
+    publisher = desk.publisher(network)
+    for _ in range(6):
+        desk.target(desk.account(host="a.example"))
+        desk.run(publisher)
+    assert publisher.breakers.open() == {}
+
+
+def test_after_five_failures_in_a_row_a_server_is_left_alone_and_the_others_are_not(desk):
+    network = Told(publish=[Unavailable("no")] * 5 + [DONE])
+    publisher = desk.publisher(network)
+    for _ in range(5):
+        desk.target(desk.account(host="a.example"))
+        desk.run(publisher)
+    network.calls.clear()
+    left, served = desk.target(desk.account(host="a.example")), desk.target(desk.account(host="b.example"))
+    desk.run(publisher)
+    row = desk.row(left)
+    assert (row.status, row.tries, row.sending_at) == ("scheduled", 0, None) and 59 < row.next_in <= 70
+    assert desk.row(served).status == "published" and network.verbs() == ["prepare", "publish"]
+
+
+@pytest.mark.parametrize("course", [{"publish": [THROTTLED] * 5}, {"prepare": [[BUG]] * 5}, {"publish": [Rejected("no")] * 5}],
+                         ids=["throttled", "a bug of ours", "rejected"])
+def test_what_is_no_silence_of_the_server_does_not_leave_it_alone(desk, course):
+    network = Told(**course)
+    publisher = desk.publisher(network)
+    for _ in range(5):
+        desk.target(desk.account())
+        desk.run(publisher)
+    network.courses = {"publish": [DONE]}
+    target = desk.target(desk.account())
+    desk.run(publisher)
+    assert desk.row(target).status == "published"

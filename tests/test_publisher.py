@@ -299,15 +299,6 @@ def test_the_post_of_another_target_that_is_under_way_is_not_taken_for_the_one_i
     assert (desk.row(first).stage, desk.row(second).status, desk.row(second).looks) == ("processing", "unconfirmed", 1)
 
 
-def test_a_network_that_answers_is_not_left_alone(desk):
-    network = Told(publish=[Unavailable("not yet", retry_after=2)] * 6)
-    publisher = desk.publisher(network)
-    for _ in range(6):
-        desk.target(desk.account(host="a.example"))
-        desk.run(publisher)
-    assert publisher.breakers.open() == {}
-
-
 def test_after_a_day_without_an_answer_nobody_looks_any_more(desk):
     network = Told(find=[Unavailable("no")])
     target = in_doubt(desk, network)
@@ -382,31 +373,3 @@ def test_a_bug_is_told_to_nobody_outside(desk, caplog):
     row = desk.tried(Told(prepare=[[BUG]], patience=timedelta(seconds=1)))
     assert row.status == "failed" and row.error["code"] == "internal_error" and "secret" not in str(row.error)
     assert "secret detail" in caplog.text
-
-
-def test_after_five_failures_in_a_row_a_server_is_left_alone_and_the_others_are_not(desk):
-    network = Told(publish=[Unavailable("no")] * 5 + [DONE])
-    publisher = desk.publisher(network)
-    for _ in range(5):
-        desk.target(desk.account(host="a.example"))
-        desk.run(publisher)
-    network.calls.clear()
-    left, served = desk.target(desk.account(host="a.example")), desk.target(desk.account(host="b.example"))
-    desk.run(publisher)
-    row = desk.row(left)
-    assert (row.status, row.tries, row.sending_at) == ("scheduled", 0, None) and 59 < row.next_in <= 70
-    assert desk.row(served).status == "published" and network.verbs() == ["prepare", "publish"]
-
-
-@pytest.mark.parametrize("course", [{"publish": [THROTTLED] * 5}, {"prepare": [[BUG]] * 5}, {"publish": [Rejected("no")] * 5}],
-                         ids=["throttled", "a bug of ours", "rejected"])
-def test_what_is_no_silence_of_the_server_does_not_leave_it_alone(desk, course):
-    network = Told(**course)
-    publisher = desk.publisher(network)
-    for _ in range(5):
-        desk.target(desk.account())
-        desk.run(publisher)
-    network.courses = {"publish": [DONE]}
-    target = desk.target(desk.account())
-    desk.run(publisher)
-    assert desk.row(target).status == "published"
